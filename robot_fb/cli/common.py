@@ -1,0 +1,92 @@
+"""What every verb shares: typed arguments with presets and YAML beneath them, progress on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from robot_fb.config import from_mapping, read_yaml
+from robot_fb.errors import ConfigError
+from robot_fb.registry import closest
+
+A = TypeVar("A")
+
+stderr = Console(stderr=True)
+
+
+def parse(kind: type[A], argv: list[str], prog: str, presets: Mapping[str, Mapping[str, Any]] | None = None) -> A:
+    """Command-line arguments as a frozen dataclass: preset < `--config FILE` < flags.
+
+    Args:
+        kind: dataclass of the verb's arguments; its docstring is the help page.
+        argv: what was typed after the verb.
+        prog: e.g. "robot-fb record".
+        presets: named sets of values, chosen with `--preset NAME`.
+    """
+    argv, config = _take(argv, "--config")
+    argv, preset = _take(argv, "--preset")
+    base: A | None = None
+    if preset is not None:
+        known = presets or {}
+        if preset not in known:
+            raise ConfigError(f"unknown preset {preset!r}", do=closest(preset, list(known)))
+        base = from_mapping(kind, known[preset])
+    if config is not None:
+        base = from_mapping(kind, read_yaml(Path(config)), base)
+    extra = f"\n\n--config FILE reads these from YAML first; --preset is one of: {', '.join(presets or {}) or 'none'}."
+    return tyro.cli(
+        kind, args=argv, prog=prog, default=base, description=(kind.__doc__ or "") + extra
+    )
+
+
+def _take(argv: list[str], flag: str) -> tuple[list[str], str | None]:
+    """Removes `flag VALUE` or `flag=VALUE` from argv."""
+    for i, word in enumerate(argv):
+        if word == flag:
+            if i + 1 == len(argv):
+                raise ConfigError(f"{flag} needs a value")
+            return argv[:i] + argv[i + 2 :], argv[i + 1]
+        if word.startswith(flag + "="):
+            return argv[:i] + argv[i + 1 :], word.split("=", 1)[1]
+    return argv, None
+
+
+def progress() -> Progress:
+    """A bar on stderr with time left."""
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left"), TimeRemainingColumn(), console=stderr,
+    )
+
+
+def emit(document: Any) -> None:
+    """Prints exactly one JSON document to stdout."""
+    print(json.dumps(jsonable(document), ensure_ascii=False))
+
+
+def jsonable(value: Any) -> Any:
+    """Plain JSON data: numpy and paths converted, NaN as null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: jsonable(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return jsonable(value.tolist())
+    if isinstance(value, np.generic):
+        return jsonable(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Path):
+        return str(value)
+    return value
