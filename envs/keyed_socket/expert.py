@@ -1,0 +1,56 @@
+"""The scripted expert: sees the hidden side, and shows the careful motion that a person would."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+
+from envs.cell import control
+from envs.keyed_socket import scene
+from envs.keyed_socket.env import DIRECTIONS, KeyedSocketEnv
+
+PRESS_N = 7.0
+PRESS_STEPS = 10
+"""Decisions spent pressing before the slide: long enough to read the torque."""
+
+HOVER = (scene.LIP_TOP - scene.FLOOR + 6) * 1e-3
+"""Height of the foot above the socket's floor while it looks for the centre [m]."""
+
+
+class KeyedSocketExpert:
+    """Centre above the opening, lower until the foot rests, press, slide to the open side while pressing."""
+
+    def __init__(self, env: gym.Env) -> None:
+        self._env: KeyedSocketEnv = env.unwrapped  # type: ignore[assignment]
+        self.reset()
+
+    def reset(self) -> None:
+        """Start of an episode."""
+        self._pressed = 0
+
+    def act(self) -> np.ndarray:
+        """(5,) action for this tick."""
+        offset = self._env.displacement()
+        if self._pressed == 0 and self._env.contact_force() < 1.0:
+            return self._approach(offset)
+        self._pressed += 1
+        return self._press(offset)
+
+    def _approach(self, offset: np.ndarray) -> np.ndarray:
+        aligned = np.abs(offset[:2]).max() < 0.004
+        if not aligned:
+            dz = np.clip(0.6 * (max(HOVER, 0.0) - offset[2]), -0.012, 0.012)
+        elif offset[2] > 0.012:
+            dz = np.clip(-0.6 * offset[2], -0.012, -0.006)
+        else:
+            dz = -0.0025
+        return np.array([*np.clip(-offset[:2], -0.015, 0.015), dz, 0.0, 1.0], np.float32)
+
+    def _press(self, offset: np.ndarray) -> np.ndarray:
+        force = PRESS_N * min(1.0, 0.4 + 0.2 * self._pressed)
+        sideways = -offset[:2]
+        if self._pressed > PRESS_STEPS:
+            along = DIRECTIONS[self._env._side]
+            across = offset[:2] - (offset[:2] @ along) * along
+            sideways = 0.0045 * along - np.clip(across, -0.003, 0.003)
+        return np.array([*sideways, -force / control.STIFFNESS, 0.0, 1.0], np.float32)
