@@ -24,6 +24,18 @@ DT = 0.05
 """Decision period [s]: 25 physics steps of 2 ms, force sampled after every fifth."""
 
 
+LIMITS: dict[str, Any] = {
+    "tcp/pose": 2.0,
+    "tcp/velocity": 20.0,
+    "gripper/width": 0.1,
+    "command/last": 1.0,
+    "wrench/wrist": np.repeat([500.0, 50.0], 3),
+    "tactile/left": 100.0,
+    "tactile/right": 100.0,
+}
+"""Range of each stream's sensor, symmetric about zero, in the stream's unit; readings saturate there."""
+
+
 @dataclass(frozen=True)
 class Judgement:
     """What a task says after a decision.
@@ -75,7 +87,7 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         self._renderer: CellRenderer | None = None
         self._big_renderer: CellRenderer | None = None
         self.stream_specs = _stream_specs(self._cameras, image_size)
-        self.observation_space = spaces.Dict({k: _space(s) for k, s in self.stream_specs.items()})
+        self.observation_space = spaces.Dict({k: _space(k, s) for k, s in self.stream_specs.items()})
         self.action_space = spaces.Box(np.float32(control.ACTION.low), np.float32(control.ACTION.high))
         self._last = np.zeros(control.ACTION.dim, np.float32)
         self._potential = 0.0
@@ -174,7 +186,7 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         for pad in ("left", "right"):
             image = sensing.taxels(self.model, self.data, pad)
             obs[f"tactile/{pad}"] = image + draw(size=image.shape) * noise.taxel_n
-        obs = {key: value.astype(np.float32) for key, value in obs.items()}
+        obs = {key: np.clip(value, -LIMITS[key], LIMITS[key]).astype(np.float32) for key, value in obs.items()}
         if self._cameras:
             if self._renderer is None:
                 self._renderer = CellRenderer(self.model, self._image_size, self._image_size)
@@ -204,7 +216,8 @@ def _stream_specs(cameras: tuple[str, ...], size: int) -> dict[str, StreamSpec]:
     }
 
 
-def _space(spec: StreamSpec) -> spaces.Box:
+def _space(key: str, spec: StreamSpec) -> spaces.Box:
     if spec.dtype == "uint8":
         return spaces.Box(0, 255, spec.shape, np.uint8)
-    return spaces.Box(-np.inf, np.inf, spec.shape, np.float32)
+    limit = np.broadcast_to(np.float32(LIMITS[key]), spec.shape)
+    return spaces.Box(-limit, limit, dtype=np.float32)

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from envs.ablate import Ablate
 from robot_fb.interfaces import Expert
 from robot_fb.types import Ceiling
 
@@ -27,11 +28,10 @@ class CellTask:
     def make(self, ablate: str = "", **options: Any) -> gym.Env:
         """The environment; `ablate` removes or spoils streams, see `envs.ablate`."""
         env = gym.make(f"envs:{self.env_id}", **options)
-        if ablate:
-            from envs.ablate import Ablate
-
-            env = Ablate(env, ablate)
-        return env
+        if not ablate:
+            return env
+        blind = options | {"cameras": False}
+        return Ablate(env, ablate, lambda seed: self._expert_episode(seed, **blind))
 
     def expert(self, env: gym.Env) -> Expert:
         """The scripted expert for an environment that `make` gave."""
@@ -41,3 +41,17 @@ class CellTask:
     def ceiling(self) -> Ceiling | None:
         """None: nothing is hidden."""
         return None
+
+    def _expert_episode(self, seed: int, **options: Any) -> list[Any]:
+        """The observations of one episode by the expert, for streams that are to come from another episode."""
+        env = self.make(**options)
+        expert = self.expert(env)
+        obs, _ = env.reset(seed=seed)
+        expert.reset()
+        episode, over = [obs], False
+        while not over:
+            obs, _, terminated, truncated, _ = env.step(expert.act())
+            episode.append(obs)
+            over = terminated or truncated
+        env.close()
+        return episode

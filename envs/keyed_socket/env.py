@@ -64,8 +64,8 @@ class KeyedSocketEnv(CellEnv):
 
     def displacement(self) -> np.ndarray:
         """(3,) where the plug's foot is from the centre of the socket's floor [m], base frame."""
-        floor = self.data.body("socket").xpos + [0, 0, scene.FLOOR * 1e-3]
-        return self.data.body("plug").xpos - floor
+        floor = np.array([0.0, 0.0, scene.FLOOR * 1e-3])
+        return self.data.body("plug").xpos - self.data.body("socket").xpos - floor
 
     def judge(self) -> Judgement:
         """Counts commitments, and asks whether the plug is seated."""
