@@ -1,0 +1,178 @@
+"""A frozen base policy plus a small correction that reads touch: `a = a_base + s * range * a_residual`.
+
+The correction sees proprioception, touch behind a contact gate, the base's action and the base's plan, and nothing of
+the base's inside, so that any base works (OmniTacTune; ResFiT and Policy Decorator for the details).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from policies.touch import TouchEncoder, contact_gate
+from robot_fb.interfaces import LanePolicy
+from robot_fb.types import ActionChunk, Obs, PolicySpec, StreamSpec, is_touch
+
+
+@dataclass(frozen=True)
+class ResidualPolicyConfig:
+    """Shape of the correction.
+
+    Attributes:
+        width: hidden width of the actor.
+        touch_dim: length of the touch feature.
+        plan_steps: actions of the base's plan that the actor sees.
+        gate_n: contact force at which touch is let through [N]; 0 leaves the gate open.
+        scale: share of each action's half range that the correction may add, fully grown.
+        correct_grip: whether the gripper is corrected too (the last action dimension).
+    """
+
+    width: int = 128
+    touch_dim: int = 32
+    plan_steps: int = 8
+    gate_n: float = 1.0
+    scale: float = 0.15
+    correct_grip: bool = False
+
+
+def proprioception_keys(streams: Mapping[str, StreamSpec]) -> tuple[str, ...]:
+    """Flat float streams that are not touch."""
+    return tuple(k for k, s in streams.items() if not is_touch(k) and s.dtype != "uint8" and len(s.shape) == 1)
+
+
+class ResidualHead(nn.Module):
+    """Touch encoder and actor. The actor's last layer starts at zero: before it learns, the base acts alone."""
+
+    mean: torch.Tensor
+    std: torch.Tensor
+    mask: torch.Tensor
+
+    def __init__(self, spec: PolicySpec, config: ResidualPolicyConfig) -> None:
+        super().__init__()
+        self.keys = proprioception_keys(spec.obs)
+        self.config = config
+        self.touch = TouchEncoder(spec.obs, config.touch_dim)
+        size = sum(int(np.prod(spec.obs[k].shape)) for k in self.keys)
+        self.proprio_dim, self.action_dim = size, spec.action.dim
+        self.plan_dim = config.plan_steps * self.action_dim
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("std", torch.ones(size))
+        mask = torch.ones(self.action_dim)
+        if not config.correct_grip and any("grip" in name for name in spec.action.names):
+            mask[[i for i, name in enumerate(spec.action.names) if "grip" in name]] = 0.0
+        self.register_buffer("mask", mask)
+        self.actor = nn.Sequential(
+            nn.Linear(size + config.touch_dim + self.plan_dim, config.width), nn.LayerNorm(config.width), nn.SiLU(),
+            nn.Linear(config.width, config.width), nn.LayerNorm(config.width), nn.SiLU(),
+            nn.Linear(config.width, self.action_dim),
+        )
+        nn.init.zeros_(self.actor[-1].weight)  # type: ignore[arg-type]
+        nn.init.zeros_(self.actor[-1].bias)  # type: ignore[arg-type]
+
+    def proprioception(self, obs: Obs) -> np.ndarray:
+        """(B, proprio_dim) float32, unscaled, from streams with a leading batch axis."""
+        return np.concatenate([np.asarray(obs[k], np.float32) for k in self.keys], axis=1)
+
+    def fit_scale(self, proprio: np.ndarray, touch: np.ndarray) -> None:
+        """Sets normalisation from base rollouts: (N, proprio_dim) and (N, touch size)."""
+        self.mean[:] = torch.from_numpy(proprio.mean(0))
+        self.std[:] = torch.from_numpy(np.maximum(proprio.std(0), 1e-3))
+        self.touch.fit_scale(touch)
+
+    def normalise(self, proprio: torch.Tensor) -> torch.Tensor:
+        """Proprioception in standard deviations, clipped at 5."""
+        return ((proprio - self.mean) / self.std).clamp(-5, 5)
+
+    def act(self, proprio: torch.Tensor, z: torch.Tensor, plan: torch.Tensor) -> torch.Tensor:
+        """The correction in [-1, 1].
+
+        Args:
+            proprio: (B, proprio_dim) unscaled.
+            z: (B, touch_dim) behind the gate.
+            plan: (B, plan_steps, action_dim) of the base, each dimension in half ranges.
+
+        Returns:
+            (B, action_dim).
+        """
+        return torch.tanh(self.actor(torch.cat([self.normalise(proprio), z, plan.flatten(1)], 1))) * self.mask
+
+
+class ResidualPolicy:
+    """A base and its correction as one `LanePolicy`.
+
+    Args:
+        base: the frozen policy to correct, of any kind.
+        spec: streams of the task (the correction also reads touch) and the action.
+        config: shape of the correction.
+    """
+
+    config_class = ResidualPolicyConfig
+
+    def __init__(self, base: LanePolicy, spec: PolicySpec, config: ResidualPolicyConfig | None = None) -> None:
+        self.base, self.spec = base, spec
+        self.config = config or ResidualPolicyConfig()
+        self.head = ResidualHead(spec, self.config)
+        self.growth = 1.0
+        low, high = np.array(spec.action.low, np.float32), np.array(spec.action.high, np.float32)
+        self._low, self._high, self.half_range = low, high, (high - low) / 2
+
+    def reset(self, seed: int | None = None) -> None:
+        """Forget the past."""
+        self.reset_lanes(1, seed)
+
+    def reset_lanes(self, lanes: int, seed: int | None = None) -> None:
+        """Forget the past of all lanes."""
+        self.base.reset_lanes(lanes, seed)
+        self._fresh = np.ones(lanes, bool)
+
+    def act(self, obs: Obs) -> ActionChunk:
+        """The base's plan with the present action corrected."""
+        plan = self.act_lanes({k: np.asarray(v)[None] for k, v in obs.items()}, self._fresh)
+        self._fresh = np.zeros(1, bool)
+        return ActionChunk(plan[0], self.spec.dt)
+
+    def act_lanes(self, obs: Obs, fresh: np.ndarray) -> np.ndarray:
+        """(lanes, horizon, action_dim): the base's plans with `[:, 0]` corrected."""
+        plan = self.base.act_lanes(obs, fresh)
+        corrected = plan.copy()
+        corrected[:, 0] = self.combine(plan[:, 0], self.correction(obs, plan))
+        return corrected
+
+    def correction(self, obs: Obs, plan: np.ndarray) -> np.ndarray:
+        """(lanes, action_dim) in [-1, 1] for base plans (lanes, horizon, action_dim)."""
+        head = self.head
+        with torch.inference_mode():
+            z, _ = head.touch(torch.from_numpy(head.touch.flatten(obs)))
+            z = z * torch.from_numpy(self.gate(obs))
+            proprio = torch.from_numpy(head.proprioception(obs))
+            return head.act(proprio, z, torch.from_numpy(self.plan_features(plan))).numpy()
+
+    def gate(self, obs: Obs) -> np.ndarray:
+        """(lanes, 1) contact gate."""
+        if self.config.gate_n <= 0:
+            return np.ones((len(next(iter(obs.values()))), 1), np.float32)
+        return contact_gate(obs, self.config.gate_n)
+
+    def plan_features(self, plan: np.ndarray) -> np.ndarray:
+        """(lanes, plan_steps, action_dim) in half ranges; a shorter plan is padded with its last action."""
+        steps = self.config.plan_steps
+        centred = (plan[:, :steps] - (self._low + self._high) / 2) / self.half_range
+        missing = steps - centred.shape[1]
+        return np.pad(centred, ((0, 0), (0, max(missing, 0)), (0, 0)), mode="edge").astype(np.float32)
+
+    def combine(self, base: np.ndarray, correction: np.ndarray) -> np.ndarray:
+        """The summed action, clipped to its bounds; the correction counts `growth * scale` of the half range."""
+        summed = base + self.growth * self.config.scale * self.half_range * correction
+        return np.clip(summed, self._low, self._high)
+
+    def embed(self, obs: Obs) -> np.ndarray:
+        """What the base sees."""
+        return self.base.embed(obs)
+
+    def embed_lanes(self, obs: Obs) -> np.ndarray:
+        """What the base sees, for all lanes."""
+        return self.base.embed_lanes(obs)

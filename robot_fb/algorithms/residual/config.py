@@ -1,0 +1,78 @@
+"""Everything that can be turned on the residual learner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from robot_fb.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ResidualConfig:
+    """Settings of both stages.
+
+    Attributes:
+        bootstrap_steps: stage 1, decision steps of the frozen base (all lanes together) that fill the buffer.
+        bootstrap_updates: gradient steps of stage 1 on critic and touch encoder.
+        bootstrap_noise: size of the uniform noise on half of the stage-1 episodes, in units of the residual's scale.
+        online_steps: stage 2, decision steps with the correction learning.
+        lanes: simulations side by side.
+        updates_per_step: critic updates for each online decision step (UTD).
+        actor_every: critic updates for each actor update.
+        growth_steps: online steps over which the scale grows from 0 to its full size.
+        noise: standard deviation of the exploration on the correction, in its units.
+        noise_memory: how much of the noise is kept from one decision to the next, 0 to 1.
+        batch: transitions in a batch; half from successful episodes once there are any.
+        success_share: that half.
+        n_step: rewards summed before the bootstrap.
+        gamma: discount of one decision.
+        tau: how far target weights move at each critic update.
+        critics: size of the ensemble; the target takes the minimum over two drawn at random.
+        critic_width: hidden width.
+        critic_lr, actor_lr: Adam's step sizes.
+        target_noise: noise on target actions (target smoothing), in units of the residual's scale.
+        reconstruction: weight of the touch reconstruction in the critic's loss.
+        touch_augment_n: size of the random force offset on touch in stage 1 [N].
+        action_penalty: weight of the squared correction in the actor's loss.
+        force_penalty, force_threshold_n: reward is lowered by `force_penalty * relu(|F| - threshold)` [1/N, N].
+        buffer: transitions kept.
+        policy: settings of the correction's shape, see the `residual` policy.
+    """
+
+    bootstrap_steps: int = 6_000
+    bootstrap_updates: int = 3_000
+    bootstrap_noise: float = 1.0
+    online_steps: int = 18_000
+    lanes: int = 8
+    updates_per_step: float = 1.0
+    actor_every: int = 2
+    growth_steps: int = 6_000
+    noise: float = 0.3
+    noise_memory: float = 0.7
+    batch: int = 256
+    success_share: float = 0.5
+    n_step: int = 3
+    gamma: float = 0.97
+    tau: float = 0.005
+    critics: int = 2
+    critic_width: int = 256
+    critic_lr: float = 5e-4
+    actor_lr: float = 3e-4
+    target_noise: float = 0.2
+    reconstruction: float = 0.1
+    touch_augment_n: float = 3.0
+    action_penalty: float = 0.003
+    force_penalty: float = 0.05
+    force_threshold_n: float = 10.0
+    buffer: int = 60_000
+    policy: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuses values that cannot work."""
+        for name in ("lanes", "batch", "n_step", "critics", "buffer", "actor_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"residual setting {name!r}", expected="at least 1", found=getattr(self, name))
+        for name in ("gamma", "tau", "success_share", "noise_memory"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ConfigError(f"residual setting {name!r}", expected="0 to 1", found=getattr(self, name))

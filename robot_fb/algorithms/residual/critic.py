@@ -1,0 +1,73 @@
+"""An ensemble of Q functions on the summed action, with the touch encoder that they train."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+
+class EnsembleLinear(nn.Module):
+    """`members` linear layers side by side: (E,B,in) -> (E,B,out), one batched product."""
+
+    def __init__(self, members: int, inputs: int, outputs: int) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        self.weight = nn.Parameter(torch.empty(members, inputs, outputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(members, 1, outputs))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """One product for all members."""
+        return torch.baddbmm(self.bias, x, self.weight)
+
+
+class Critic(nn.Module):
+    """Q(proprioception, visual feature, z_touch, summed action), LayerNorm after each hidden layer.
+
+    Args:
+        proprio_dim, visual_dim, touch_dim, action_dim: lengths of the inputs.
+        members: size of the ensemble.
+        width: hidden width.
+    """
+
+    VISUAL = 32
+
+    def __init__(
+        self, proprio_dim: int, visual_dim: int, touch_dim: int, action_dim: int, members: int, width: int
+    ) -> None:
+        super().__init__()
+        self.members = members
+        self.visual = nn.Sequential(nn.Linear(visual_dim, self.VISUAL), nn.LayerNorm(self.VISUAL), nn.Tanh())
+        inputs = proprio_dim + self.VISUAL + touch_dim + action_dim
+        self.layers = nn.Sequential(
+            EnsembleLinear(members, inputs, width),
+            nn.LayerNorm(width),
+            nn.SiLU(),
+            EnsembleLinear(members, width, width),
+            nn.LayerNorm(width),
+            nn.SiLU(),
+            EnsembleLinear(members, width, 1),
+        )
+
+    def forward(
+        self, proprio: torch.Tensor, visual: torch.Tensor, z: torch.Tensor, action: torch.Tensor
+    ) -> torch.Tensor:
+        """(E,B) values.
+
+        Args:
+            proprio: (B,P) normalised.
+            visual: (B,V) the base's embedding.
+            z: (B,Z) touch behind the gate.
+            action: (B,A) summed action in half ranges.
+        """
+        x = torch.cat([proprio, self.visual(visual), z, action], dim=1)
+        return self.layers(x.expand(self.members, *x.shape)).squeeze(-1)
+
+
+def subset_minimum(values: torch.Tensor, size: int, generator: torch.Generator) -> torch.Tensor:
+    """The minimum over `size` randomly drawn members (REDQ): (E,B) -> (B,)."""
+    if len(values) <= size:
+        return values.min(0).values
+    chosen = torch.randperm(len(values), generator=generator)[:size]
+    return values[chosen].min(0).values

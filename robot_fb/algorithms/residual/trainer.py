@@ -1,0 +1,138 @@
+"""The residual learner: TD3 on the summed action, with the touch encoder learned by the critic."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from robot_fb.algorithms.residual.config import ResidualConfig
+from robot_fb.algorithms.residual.critic import Critic, subset_minimum
+
+Batch = Mapping[str, np.ndarray]
+
+
+class ResidualTrainer:
+    """An `interfaces.Trainer` for the correction of a `residual` policy.
+
+    In stage "bootstrap" only the critic and the touch encoder learn, on what the frozen base does; in stage "online"
+    the actor learns too. A batch holds, each with a leading axis B: `proprio`, `touch`, `gate`, `plan`, `visual`,
+    `action` (in half ranges), `reward` (n steps summed), `discount`, and the same of the state n steps later as
+    `next_proprio` and so on.
+
+    Args:
+        policy: the `residual` policy; its head is trained in place.
+        config: settings.
+        seed: of weights and noise.
+    """
+
+    def __init__(self, policy: Any, config: ResidualConfig, seed: int = 0) -> None:
+        torch.manual_seed(seed)
+        self._policy, self.config, self.head = policy, config, policy.head
+        self.stage: Literal["bootstrap", "online"] = "bootstrap"
+        self.updates = 0
+        self._generator = torch.Generator().manual_seed(seed)
+        head = self.head
+        self.critic = Critic(
+            head.proprio_dim, policy.spec.embed_dim, head.touch.dim, head.action_dim, config.critics, config.critic_width
+        )
+        self.target = nn.ModuleDict({"critic": copy.deepcopy(self.critic), "touch": copy.deepcopy(head.touch)})
+        self.target.requires_grad_(False)
+        self._value_parameters = [*self.critic.parameters(), *head.touch.parameters()]
+        self.critic_optimiser = torch.optim.Adam(self._value_parameters, config.critic_lr)
+        self.actor_optimiser = torch.optim.Adam(head.actor.parameters(), config.actor_lr)
+        half = torch.from_numpy(policy.half_range)
+        self._low = torch.tensor(policy.spec.action.low) / half
+        self._high = torch.tensor(policy.spec.action.high) / half
+
+    def policy(self) -> Any:
+        """The policy as it stands."""
+        return self._policy
+
+    def fit_scale(self, proprio: np.ndarray, touch: np.ndarray) -> None:
+        """Sets normalisation from what the base met; before the first step."""
+        self.head.fit_scale(proprio, touch)
+        self.target["touch"].load_state_dict(self.head.touch.state_dict())
+
+    def step(self, batch: Batch) -> dict[str, float]:
+        """One critic update and, online, the actor's share."""
+        tensors = {key: torch.as_tensor(value, dtype=torch.float32) for key, value in batch.items()}
+        metrics = self._critic_step(tensors)
+        self.updates += 1
+        if self.stage == "online" and self.updates % self.config.actor_every == 0:
+            metrics |= self._actor_step(tensors)
+        return metrics
+
+    def _critic_step(self, batch: dict[str, torch.Tensor]) -> dict[str, float]:
+        config, head = self.config, self.head
+        target = self._target_value(batch)
+        touch = batch["touch"]
+        if self.stage == "bootstrap" and config.touch_augment_n > 0:
+            touch = head.touch.augment(touch, config.touch_augment_n, self._generator)
+        z, scaled = head.touch(touch)
+        values = self.critic(head.normalise(batch["proprio"]), batch["visual"], z * batch["gate"], batch["action"])
+        td_loss = nn.functional.smooth_l1_loss(values, target.expand_as(values)) * len(values)
+        touch_loss = nn.functional.mse_loss(head.touch.decode(z), scaled)
+        loss = td_loss + config.reconstruction * touch_loss
+        self.critic_optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self._value_parameters, 10.0)
+        self.critic_optimiser.step()
+        self._follow()
+        return {"td_loss": td_loss.item(), "touch_loss": touch_loss.item(), "value": values.mean().item()}
+
+    @torch.no_grad()
+    def _target_value(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(B,) reward of n steps plus the discounted target value of what the policy would do next."""
+        head, touch = self.head, self.target["touch"]
+        z = touch(batch["next_touch"])[0] * batch["next_gate"]
+        plan = batch["next_plan"]
+        base = plan[:, 0]
+        correction = torch.zeros_like(base)
+        if self.stage == "online":
+            correction = head.act(batch["next_proprio"], z, plan)
+        noise = torch.randn(base.shape, generator=self._generator) * self.config.target_noise
+        noise = noise.clamp(-2 * self.config.target_noise, 2 * self.config.target_noise)
+        action = self._combine(base, (correction + noise * head.mask).clamp(-1, 1))
+        values = self.target["critic"](head.normalise(batch["next_proprio"]), batch["next_visual"], z, action)
+        return batch["reward"] + batch["discount"] * subset_minimum(values, 2, self._generator)
+
+    def _actor_step(self, batch: dict[str, torch.Tensor]) -> dict[str, float]:
+        head = self.head
+        with torch.no_grad():
+            z = head.touch(batch["touch"])[0] * batch["gate"]
+        correction = head.act(batch["proprio"], z, batch["plan"])
+        action = self._combine(batch["plan"][:, 0], correction)
+        values = self.critic(head.normalise(batch["proprio"]), batch["visual"], z, action)
+        penalty = (correction**2).sum(1).mean()
+        loss = -values.mean() + self.config.action_penalty * penalty
+        self.actor_optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(head.actor.parameters(), 10.0)
+        self.actor_optimiser.step()
+        return {"actor_loss": loss.item(), "correction": penalty.item()}
+
+    def _combine(self, base: torch.Tensor, correction: torch.Tensor) -> torch.Tensor:
+        """The summed action in half ranges."""
+        summed = base + self._policy.growth * self._policy.config.scale * correction
+        return torch.minimum(torch.maximum(summed, self._low), self._high)
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """Moves the target weights a little."""
+        for slow, fast in (
+            (self.target["critic"], self.critic),
+            (self.target["touch"], self.head.touch),
+        ):
+            torch._foreach_lerp_(list(slow.parameters()), list(fast.parameters()), self.config.tau)
+
+    def save(self, path: Path) -> None:
+        raise NotImplementedError
+
+    def load(self, path: Path) -> None:
+        raise NotImplementedError
