@@ -33,6 +33,12 @@ def names(group: Group) -> list[str]:
     return sorted(_entries(group))
 
 
+def name_of(group: Group, kind: type) -> str | None:
+    """The name under which a class is registered, or None."""
+    value = f"{kind.__module__}:{kind.__qualname__}"
+    return next((name for name, entry in _entries(group).items() if entry.value == value), None)
+
+
 def load(group: Group, name: str) -> Any:
     """The object behind a registered name.
 
