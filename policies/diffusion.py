@@ -31,7 +31,7 @@ class DiffusionConfig(ChunkedConfig):
     channels: tuple[int, ...] = (48, 96)
     kernel: int = 3
     train_steps: int = 100
-    run_steps: int = 5
+    run_steps: int = 4
     prediction: Literal["epsilon", "v_prediction", "sample"] = "v_prediction"
     noise_samples: int = 4
 

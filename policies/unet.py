@@ -12,18 +12,17 @@ from torch.nn import functional as F
 class Block(nn.Module):
     """Two convolutions over time; the condition scales and shifts in between (FiLM): (B,C,T) -> (B,C',T)."""
 
-    def __init__(self, before: int, after: int, cond_dim: int, kernel: int) -> None:
+    def __init__(self, before: int, after: int, kernel: int) -> None:
         super().__init__()
-        pad = kernel // 2
+        self.width, pad = after, kernel // 2
         self.first = nn.Sequential(nn.Conv1d(before, after, kernel, padding=pad), nn.GroupNorm(8, after), nn.SiLU())
-        self.film = nn.Linear(cond_dim, 2 * after)
         self.second = nn.Sequential(nn.Conv1d(after, after, kernel, padding=pad), nn.GroupNorm(8, after), nn.SiLU())
         self.skip = nn.Conv1d(before, after, 1) if before != after else nn.Identity()
 
-    def forward(self, x: torch.Tensor, cond: torch.Tensor) -> torch.Tensor:
-        """See the class."""
-        scale, shift = self.film(cond).unsqueeze(-1).chunk(2, dim=1)
-        return self.second(self.first(x) * (1 + scale) + shift) + self.skip(x)
+    def forward(self, x: torch.Tensor, film: torch.Tensor) -> torch.Tensor:
+        """`film` is (B, 2 C', 1): scale and shift."""
+        scale, shift = film.chunk(2, dim=1)
+        return self.second(torch.addcmul(shift, self.first(x), 1 + scale)) + self.skip(x)
 
 
 class ChunkUNet(nn.Module):
@@ -37,37 +36,34 @@ class ChunkUNet(nn.Module):
         cond_width: length that condition and time are brought to.
     """
 
+    rates: torch.Tensor
+
     def __init__(
         self, action_dim: int, cond_dim: int, channels: tuple[int, ...], kernel: int = 3, cond_width: int = 128
     ) -> None:
         super().__init__()
-        self.frequencies = 16
-        first = nn.Linear(cond_dim + 2 * self.frequencies, cond_width)
+        self.register_buffer("rates", torch.exp(torch.linspace(0, -math.log(1000.0), 16)), persistent=False)
+        first = nn.Linear(cond_dim + 2 * len(self.rates), cond_width)
         self.cond = nn.Sequential(first, nn.SiLU(), nn.Linear(cond_width, cond_width), nn.SiLU())
-        sizes = (action_dim, *channels)
-        self.down = nn.ModuleList(Block(a, b, cond_width, kernel) for a, b in zip(sizes, channels, strict=False))
-        self.middle = Block(channels[-1], channels[-1], cond_width, kernel)
-        back = list(reversed(channels))
-        self.up = nn.ModuleList(
-            Block(b + skip, skip, cond_width, kernel) for b, skip in zip(back[:1] + back[1:-1], back[1:], strict=True)
-        )
+        sizes, back = (action_dim, *channels), list(reversed(channels))
+        self.down = nn.ModuleList(Block(a, b, kernel) for a, b in zip(sizes, channels, strict=False))
+        self.middle = Block(channels[-1], channels[-1], kernel)
+        self.up = nn.ModuleList(Block(a + b, b, kernel) for a, b in zip(back, back[1:], strict=False))
+        self._film_sizes = [2 * block.width for block in (*self.down, self.middle, *self.up)]  # type: ignore[operator]
+        self.film = nn.Linear(cond_width, sum(self._film_sizes))
         self.out = nn.Conv1d(channels[0], action_dim, 1)
 
     def forward(self, actions: torch.Tensor, time: torch.Tensor, cond: torch.Tensor) -> torch.Tensor:
         """`time` is any number that grows with the noise, about 0 to 100."""
-        cond = self.cond(torch.cat([self._waves(time), cond], dim=1))
+        angle = time[:, None] * self.rates
+        cond = self.cond(torch.cat([angle.sin(), angle.cos(), cond], dim=1))
+        films = iter(self.film(cond).unsqueeze(2).split(self._film_sizes, dim=1))
         x, skips = actions.transpose(1, 2), []
-        for i, block in enumerate(self.down):
-            x = block(x if i == 0 else F.avg_pool1d(x, 2, ceil_mode=True), cond)
+        for block in self.down:
+            x = block(F.avg_pool1d(x, 2, ceil_mode=True) if skips else x, next(films))
             skips.append(x)
-        x = self.middle(x, cond)
+        x = self.middle(x, next(films))
         for block, skip in zip(self.up, reversed(skips[:-1]), strict=True):
-            x = F.interpolate(x, size=skip.shape[-1], mode="nearest")
-            x = block(torch.cat([x, skip], dim=1), cond)
+            doubled = x.repeat_interleave(2, dim=2)[:, :, : skip.shape[2]]
+            x = block(torch.cat([doubled, skip], dim=1), next(films))
         return self.out(x).transpose(1, 2)
-
-    def _waves(self, time: torch.Tensor) -> torch.Tensor:
-        """Sines and cosines of `time` at wavelengths from about 6 to 6,000."""
-        rates = torch.exp(torch.linspace(0, -math.log(1000.0), self.frequencies))
-        angle = time.float()[:, None] * rates
-        return torch.cat([angle.sin(), angle.cos()], dim=1)
