@@ -53,7 +53,7 @@ class ChunkedPolicy(nn.Module, ABC):
         self.encoder = ObsEncoder(spec.obs, spec.obs_horizon, self.config.encoder)
         self.actions = ActionScale(spec.action.dim)
         self.spec = dataclasses.replace(spec, embed_dim=self.encoder.dim)
-        self._low, self._high = np.float32(spec.action.low), np.float32(spec.action.high)
+        self._low, self._high = np.array(spec.action.low, np.float32), np.array(spec.action.high, np.float32)
         self.reset()
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ class Block(nn.Module):
 
     def __init__(self, before: int, after: int, kernel: int) -> None:
         super().__init__()
-        self.width, pad = after, kernel // 2
+        pad = kernel // 2
         self.first = nn.Sequential(nn.Conv1d(before, after, kernel, padding=pad), nn.GroupNorm(8, after), nn.SiLU())
         self.second = nn.Sequential(nn.Conv1d(after, after, kernel, padding=pad), nn.GroupNorm(8, after), nn.SiLU())
         self.skip = nn.Conv1d(before, after, 1) if before != after else nn.Identity()
@@ -48,8 +49,9 @@ class ChunkUNet(nn.Module):
         sizes, back = (action_dim, *channels), list(reversed(channels))
         self.down = nn.ModuleList(Block(a, b, kernel) for a, b in zip(sizes, channels, strict=False))
         self.middle = Block(channels[-1], channels[-1], kernel)
-        self.up = nn.ModuleList(Block(a + b, b, kernel) for a, b in zip(back, back[1:], strict=False))
-        self._film_sizes = [2 * block.width for block in (*self.down, self.middle, *self.up)]  # type: ignore[operator]
+        self.up = nn.ModuleList(Block(a + b, b, kernel) for a, b in pairwise(back))
+        widths = (*channels, channels[-1], *back[1:])
+        self._film_sizes = [2 * width for width in widths]
         self.film = nn.Linear(cond_width, sum(self._film_sizes))
         self.out = nn.Conv1d(channels[0], action_dim, 1)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from robot_fb.errors import DiskFullError
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Calls `write(temporary)`, brings the bytes to the disk, then renames over `path`.
 
     Raises:

@@ -48,8 +48,8 @@ def save_tensors(folder: Path, tensors: Mapping[str, torch.Tensor], about: Mappi
     weights = f"weights-{digest[:12]}.safetensors"
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "weights": weights, "sha256": digest, **about}
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True)
-    write_atomically(folder / weights, lambda path: _write(path, data))
-    write_atomically(folder / ABOUT, lambda path: _write(path, text.encode()))
+    write_atomically(folder / weights, lambda path: path.write_bytes(data))
+    write_atomically(folder / ABOUT, lambda path: path.write_text(text, encoding="utf-8"))
     for old in folder.glob("weights-*.safetensors"):
         if old.name != weights:
             old.unlink()
@@ -132,7 +132,3 @@ def _looks_pickled(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(4)
     return start[:1] == b"\x80" or start == b"PK\x03\x04"
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
