@@ -66,8 +66,8 @@ class ResidualHead(nn.Module):
             mask[[i for i, name in enumerate(spec.action.names) if "grip" in name]] = 0.0
         self.register_buffer("mask", mask)
         self.actor = nn.Sequential(
-            nn.Linear(size + config.touch_dim + self.plan_dim, config.width), nn.LayerNorm(config.width), nn.SiLU(),
-            nn.Linear(config.width, config.width), nn.LayerNorm(config.width), nn.SiLU(),
+            nn.Linear(size + config.touch_dim + self.plan_dim, config.width), nn.LayerNorm(config.width), nn.ReLU(),
+            nn.Linear(config.width, config.width), nn.LayerNorm(config.width), nn.ReLU(),
             nn.Linear(config.width, self.action_dim),
         )
         nn.init.zeros_(self.actor[-1].weight)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ class ResidualHead(nn.Module):
         Args:
             proprio: (B, proprio_dim) unscaled.
             z: (B, touch_dim) behind the gate.
-            plan: (B, plan_steps, action_dim) of the base, each dimension in half ranges.
+            plan: (B, plan_steps, action_dim) of the base, in units of the correction's scale.
 
         Returns:
             (B, action_dim).
@@ -118,7 +118,8 @@ class ResidualPolicy:
         self.head = ResidualHead(spec, self.config)
         self.growth = 1.0
         low, high = np.array(spec.action.low, np.float32), np.array(spec.action.high, np.float32)
-        self._low, self._high, self.half_range = low, high, (high - low) / 2
+        self.bounds, self.centre = (low, high), (low + high) / 2
+        self.unit = self.config.scale * (high - low) / 2
 
     def reset(self, seed: int | None = None) -> None:
         """Forget the past."""
@@ -158,16 +159,18 @@ class ResidualPolicy:
         return contact_gate(obs, self.config.gate_n)
 
     def plan_features(self, plan: np.ndarray) -> np.ndarray:
-        """(lanes, plan_steps, action_dim) in half ranges; a shorter plan is padded with its last action."""
-        steps = self.config.plan_steps
-        centred = (plan[:, :steps] - (self._low + self._high) / 2) / self.half_range
-        missing = steps - centred.shape[1]
-        return np.pad(centred, ((0, 0), (0, max(missing, 0)), (0, 0)), mode="edge").astype(np.float32)
+        """(lanes, plan_steps, action_dim) in units; a shorter plan is padded with its last action."""
+        seen = self.units(plan[:, : self.config.plan_steps])
+        missing = self.config.plan_steps - seen.shape[1]
+        return np.pad(seen, ((0, 0), (0, max(missing, 0)), (0, 0)), mode="edge")
+
+    def units(self, action: np.ndarray) -> np.ndarray:
+        """Actions (..., action_dim) in units of the full-grown correction, as the learner sees them."""
+        return ((action - self.centre) / self.unit).astype(np.float32)
 
     def combine(self, base: np.ndarray, correction: np.ndarray) -> np.ndarray:
-        """The summed action, clipped to its bounds; the correction counts `growth * scale` of the half range."""
-        summed = base + self.growth * self.config.scale * self.half_range * correction
-        return np.clip(summed, self._low, self._high)
+        """The summed action, clipped to its bounds; the correction counts `growth * scale` of half the range."""
+        return np.clip(base + self.growth * self.unit * correction, *self.bounds)
 
     def embed(self, obs: Obs) -> np.ndarray:
         """What the base sees."""

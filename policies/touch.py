@@ -52,9 +52,9 @@ class TouchEncoder(nn.Module):
         self.register_buffer("scale", torch.ones(max(count, 1)))
         self.size, self.dim = size, dim
         self.encode = nn.Sequential(
-            nn.Linear(size, width), nn.LayerNorm(width), nn.SiLU(), nn.Linear(width, dim), nn.LayerNorm(dim), nn.Tanh()
+            nn.Linear(size, width), nn.LayerNorm(width), nn.ReLU(), nn.Linear(width, dim), nn.LayerNorm(dim), nn.Tanh()
         )
-        self.decode = nn.Sequential(nn.Linear(dim, width), nn.SiLU(), nn.Linear(width, size))
+        self.decode = nn.Sequential(nn.Linear(dim, width), nn.ReLU(), nn.Linear(width, size))
 
     def flatten(self, obs: Mapping[str, np.ndarray]) -> np.ndarray:
         """(B, size) float32 [N, N·m], unscaled, from streams with a leading batch axis."""

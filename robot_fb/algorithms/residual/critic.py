@@ -43,10 +43,10 @@ class Critic(nn.Module):
         self.layers = nn.Sequential(
             EnsembleLinear(members, inputs, width),
             nn.LayerNorm(width),
-            nn.SiLU(),
+            nn.ReLU(),
             EnsembleLinear(members, width, width),
             nn.LayerNorm(width),
-            nn.SiLU(),
+            nn.ReLU(),
             EnsembleLinear(members, width, 1),
         )
 
@@ -59,7 +59,7 @@ class Critic(nn.Module):
             proprio: (B,P) normalised.
             visual: (B,V) the base's embedding.
             z: (B,Z) touch behind the gate.
-            action: (B,A) summed action in half ranges.
+            action: (B,A) summed action in units of the residual's scale.
         """
         x = torch.cat([proprio, self.visual(visual), z, action], dim=1)
         return self.layers(x.expand(self.members, *x.shape)).squeeze(-1)

@@ -22,7 +22,7 @@ class ResidualTrainer:
 
     In stage "bootstrap" only the critic and the touch encoder learn, on what the frozen base does; in stage "online"
     the actor learns too. A batch holds, each with a leading axis B: `proprio`, `touch`, `gate`, `plan`, `visual`,
-    `action` (in half ranges), `reward` (n steps summed), `discount`, and the same of the state n steps later as
+    `action` (in units of the residual's full scale, as `plan`), `reward` (n steps summed), `discount`, and the same of the state n steps later as
     `next_proprio` and so on.
 
     Args:
@@ -44,11 +44,9 @@ class ResidualTrainer:
         self.target = nn.ModuleDict({"critic": copy.deepcopy(self.critic), "touch": copy.deepcopy(head.touch)})
         self.target.requires_grad_(False)
         self._value_parameters = [*self.critic.parameters(), *head.touch.parameters()]
-        self.critic_optimiser = torch.optim.Adam(self._value_parameters, config.critic_lr)
-        self.actor_optimiser = torch.optim.Adam(head.actor.parameters(), config.actor_lr)
-        half = torch.from_numpy(policy.half_range)
-        self._low = torch.tensor(policy.spec.action.low) / half
-        self._high = torch.tensor(policy.spec.action.high) / half
+        self.critic_optimiser = torch.optim.Adam(self._value_parameters, config.critic_lr, fused=True)
+        self.actor_optimiser = torch.optim.Adam(head.actor.parameters(), config.actor_lr, fused=True)
+        self._low, self._high = (torch.from_numpy(policy.units(np.float32(b))) for b in policy.bounds)
 
     def policy(self) -> Any:
         """The policy as it stands."""
@@ -118,8 +116,8 @@ class ResidualTrainer:
         return {"actor_loss": loss.item(), "correction": penalty.item()}
 
     def _combine(self, base: torch.Tensor, correction: torch.Tensor) -> torch.Tensor:
-        """The summed action in half ranges."""
-        summed = base + self._policy.growth * self._policy.config.scale * correction
+        """The summed action in units of the residual's scale."""
+        summed = base + self._policy.growth * correction
         return torch.minimum(torch.maximum(summed, self._low), self._high)
 
     @torch.no_grad()
