@@ -42,12 +42,14 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, where:
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, value in tensors.items():
         index, _, slot = name.partition("/")
-        state.setdefault(int(index), {})[slot] = value.clone()
-    shapes = [parameter.shape for group in optimizer.param_groups for parameter in group["params"]]
+        state.setdefault(int(index), {})[slot] = value
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for index, slots in state.items():
         for slot, value in slots.items():
-            if index >= len(shapes) or (value.ndim and value.shape != shapes[index]):
+            if index >= len(parameters) or (value.ndim and value.shape != parameters[index].shape):
                 raise CheckpointError(f"optimizer state in {where} is of other parameters", found=f"{index}/{slot}")
+            if value.ndim:  # fused optimizers walk memory, so moments must lie as their parameter does
+                slots[slot] = torch.empty_like(parameters[index]).copy_(value)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
