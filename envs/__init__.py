@@ -6,9 +6,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import gymnasium as gym
 
-ENVIRONMENTS = {"robot_fb/KeyedSocket-v0": ("envs.keyed_socket.env:KeyedSocketEnv", 120)}
+if sys.platform.startswith("linux") and "DISPLAY" not in os.environ:
+    os.environ.setdefault("MUJOCO_GL", "egl")  # mujoco chooses its backend when it is first imported
+
+ENVIRONMENTS = {"robot_fb/KeyedSocket-v0": ("envs.keyed_socket.env:KeyedSocketEnv", 90)}
 """Environment id -> (class, time limit in decision steps of 50 ms)."""
 
 

@@ -10,6 +10,9 @@ from torch import nn
 
 from robot_fb.types import StreamSpec, is_touch
 
+POOL = 2
+"""Taxels are summed in squares of this side: touch is told by where and how hard, not by single taxels."""
+
 
 def touch_keys(streams: Mapping[str, StreamSpec]) -> tuple[str, ...]:
     """The force and touch streams of a task, in a fixed order."""
@@ -36,7 +39,7 @@ class TouchEncoder(nn.Module):
         self.keys = touch_keys(streams)
         channel, is_force, count = [], [], 0
         for key in self.keys:
-            shape = streams[key].shape
+            shape = pool(key, np.zeros(streams[key].shape)).shape
             if key.startswith("wrench/"):  # (T,6)
                 index = np.broadcast_to(np.arange(6), shape)
                 force = index < 3
@@ -59,7 +62,7 @@ class TouchEncoder(nn.Module):
     def flatten(self, obs: Mapping[str, np.ndarray]) -> np.ndarray:
         """(B, size) float32 [N, N·m], unscaled, from streams with a leading batch axis."""
         lanes = len(next(iter(obs.values())))
-        flat = [np.asarray(obs[key], np.float32).reshape(lanes, -1) for key in self.keys]
+        flat = [pool(key, np.asarray(obs[key], np.float32)).reshape(lanes, -1) for key in self.keys]
         return np.concatenate([np.zeros((lanes, 0), np.float32), *flat], axis=1)
 
     def fit_scale(self, flat: np.ndarray) -> None:
@@ -79,6 +82,14 @@ class TouchEncoder(nn.Module):
         """Adds one random offset of up to `newtons` to each force axis of each sample, the same over its window."""
         offset = torch.rand(len(flat), 6, generator=generator) * 2 - 1
         return torch.where(self.is_force, flat + newtons * offset[:, self.channel.clamp(max=5)], flat)
+
+
+def pool(key: str, stream: np.ndarray) -> np.ndarray:
+    """Sums the taxels (..., 3, R, C) of a pad in squares of `POOL`; other streams, or an odd grid, stay."""
+    if not key.startswith("tactile/") or stream.shape[-1] % POOL or stream.shape[-2] % POOL:
+        return stream
+    rows, columns = stream.shape[-2] // POOL, stream.shape[-1] // POOL
+    return stream.reshape(*stream.shape[:-2], rows, POOL, columns, POOL).sum((-3, -1))
 
 
 def contact_gate(obs: Mapping[str, np.ndarray], threshold_n: float) -> np.ndarray:

@@ -88,7 +88,7 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         self._big_renderer: CellRenderer | None = None
         self.stream_specs = _stream_specs(self._cameras, image_size)
         self.observation_space = spaces.Dict({k: _space(k, s) for k, s in self.stream_specs.items()})
-        self.action_space = spaces.Box(np.float32(control.ACTION.low), np.float32(control.ACTION.high))
+        self.action_space = spaces.Box(*np.array([control.ACTION.low, control.ACTION.high], np.float32))
         self._last = np.zeros(control.ACTION.dim, np.float32)
         self._potential = 0.0
         self.peak_force = 0.0

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-
-import numpy as np
-
-if sys.platform.startswith("linux") and "MUJOCO_GL" not in os.environ and "DISPLAY" not in os.environ:
-    os.environ["MUJOCO_GL"] = "egl"  # must be set before mujoco is first imported
 
 import mujoco
+import numpy as np
 
 from robot_fb.errors import RobotFbError
 

@@ -23,10 +23,12 @@ class EnsembleLinear(nn.Module):
 
 
 class Critic(nn.Module):
-    """Q(proprioception, visual feature, z_touch, summed action), LayerNorm after each hidden layer.
+    """Q(proprioception, visual feature, z_touch, base plan, summed action), LayerNorm after each hidden layer.
+
+    What follows an action depends on what the base means to do next, so its plan belongs to the state.
 
     Args:
-        proprio_dim, visual_dim, touch_dim, action_dim: lengths of the inputs.
+        proprio_dim, visual_dim, touch_dim, plan_dim, action_dim: lengths of the inputs.
         members: size of the ensemble.
         width: hidden width.
     """
@@ -34,12 +36,19 @@ class Critic(nn.Module):
     VISUAL = 32
 
     def __init__(
-        self, proprio_dim: int, visual_dim: int, touch_dim: int, action_dim: int, members: int, width: int
+        self,
+        proprio_dim: int,
+        visual_dim: int,
+        touch_dim: int,
+        plan_dim: int,
+        action_dim: int,
+        members: int,
+        width: int,
     ) -> None:
         super().__init__()
         self.members = members
         self.visual = nn.Sequential(nn.Linear(visual_dim, self.VISUAL), nn.LayerNorm(self.VISUAL), nn.Tanh())
-        inputs = proprio_dim + self.VISUAL + touch_dim + action_dim
+        inputs = proprio_dim + self.VISUAL + touch_dim + plan_dim + action_dim
         self.layers = nn.Sequential(
             EnsembleLinear(members, inputs, width),
             nn.LayerNorm(width),
@@ -51,7 +60,12 @@ class Critic(nn.Module):
         )
 
     def forward(
-        self, proprio: torch.Tensor, visual: torch.Tensor, z: torch.Tensor, action: torch.Tensor
+        self,
+        proprio: torch.Tensor,
+        visual: torch.Tensor,
+        z: torch.Tensor,
+        plan: torch.Tensor,
+        action: torch.Tensor,
     ) -> torch.Tensor:
         """(E,B) values.
 
@@ -59,9 +73,10 @@ class Critic(nn.Module):
             proprio: (B,P) normalised.
             visual: (B,V) the base's embedding.
             z: (B,Z) touch behind the gate.
+            plan: (B,K,A) the base's, in units of the residual's scale.
             action: (B,A) summed action in units of the residual's scale.
         """
-        x = torch.cat([proprio, self.visual(visual), z, action], dim=1)
+        x = torch.cat([proprio, self.visual(visual), z, plan.flatten(1), action], dim=1)
         return self.layers(x.expand(self.members, *x.shape)).squeeze(-1)
 
 

@@ -39,7 +39,13 @@ class ResidualTrainer:
         self._generator = torch.Generator().manual_seed(seed)
         head = self.head
         self.critic = Critic(
-            head.proprio_dim, policy.spec.embed_dim, head.touch.dim, head.action_dim, config.critics, config.critic_width
+            head.proprio_dim,
+            policy.spec.embed_dim,
+            head.touch.dim,
+            head.plan_dim,
+            head.action_dim,
+            config.critics,
+            config.critic_width,
         )
         self.target = nn.ModuleDict({"critic": copy.deepcopy(self.critic), "touch": copy.deepcopy(head.touch)})
         self.target.requires_grad_(False)
@@ -73,7 +79,9 @@ class ResidualTrainer:
         if self.stage == "bootstrap" and config.touch_augment_n > 0:
             touch = head.touch.augment(touch, config.touch_augment_n, self._generator)
         z, scaled = head.touch(touch)
-        values = self.critic(head.normalise(batch["proprio"]), batch["visual"], z * batch["gate"], batch["action"])
+        values = self.critic(
+            head.normalise(batch["proprio"]), batch["visual"], z * batch["gate"], batch["plan"], batch["action"]
+        )
         td_loss = nn.functional.smooth_l1_loss(values, target.expand_as(values)) * len(values)
         touch_loss = nn.functional.mse_loss(head.touch.decode(z), scaled)
         loss = td_loss + config.reconstruction * touch_loss
@@ -97,7 +105,7 @@ class ResidualTrainer:
         noise = torch.randn(base.shape, generator=self._generator) * self.config.target_noise
         noise = noise.clamp(-2 * self.config.target_noise, 2 * self.config.target_noise)
         action = self._combine(base, (correction + noise * head.mask).clamp(-1, 1))
-        values = self.target["critic"](head.normalise(batch["next_proprio"]), batch["next_visual"], z, action)
+        values = self.target["critic"](head.normalise(batch["next_proprio"]), batch["next_visual"], z, plan, action)
         return batch["reward"] + batch["discount"] * subset_minimum(values, 2, self._generator)
 
     def _actor_step(self, batch: dict[str, torch.Tensor]) -> dict[str, float]:
@@ -106,7 +114,7 @@ class ResidualTrainer:
             z = head.touch(batch["touch"])[0] * batch["gate"]
         correction = head.act(batch["proprio"], z, batch["plan"])
         action = self._combine(batch["plan"][:, 0], correction)
-        values = self.critic(head.normalise(batch["proprio"]), batch["visual"], z, action)
+        values = self.critic(head.normalise(batch["proprio"]), batch["visual"], z, batch["plan"], action)
         penalty = (correction**2).sum(1).mean()
         loss = -values.mean() + self.config.action_penalty * penalty
         self.actor_optimiser.zero_grad(set_to_none=True)
