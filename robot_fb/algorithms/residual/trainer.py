@@ -13,6 +13,12 @@ from torch import nn
 
 from robot_fb.algorithms.residual.config import ResidualConfig
 from robot_fb.algorithms.residual.critic import Critic, subset_minimum
+from robot_fb.training.checkpoint import load_weights
+from robot_fb.training.replay import ReplayBuffer
+from robot_fb.training.state import optimizer_tensors, pack, restore_optimizer, unpack
+from robot_fb.training.tensors import load_tensors, save_tensors
+
+KIND = "residual trainer"
 
 Batch = Mapping[str, np.ndarray]
 
@@ -22,17 +28,21 @@ class ResidualTrainer:
 
     In stage "bootstrap" only the critic and the touch encoder learn, on what the frozen base does; in stage "online"
     the actor learns too. A batch holds, each with a leading axis B: `proprio`, `touch`, `gate`, `plan`, `visual`,
-    `action` (in units of the residual's full scale, as `plan`), `reward` (n steps summed), `discount`, and the same of the state n steps later as
-    `next_proprio` and so on.
+    `action` (in units of the residual's full scale, as `plan`), `reward` (n steps summed), `discount`, and the same of
+    the state n steps later as `next_proprio` and so on.
 
     Args:
         policy: the `residual` policy; its head is trained in place.
         config: settings.
         seed: of weights and noise.
+        replay: buffers that are saved and loaded with the networks.
     """
 
-    def __init__(self, policy: Any, config: ResidualConfig, seed: int = 0) -> None:
+    def __init__(
+        self, policy: Any, config: ResidualConfig, seed: int = 0, replay: Mapping[str, ReplayBuffer] | None = None
+    ) -> None:
         torch.manual_seed(seed)
+        self._replay = dict(replay or {})
         self._policy, self.config, self.head = policy, config, policy.head
         self.stage: Literal["bootstrap", "online"] = "bootstrap"
         self.updates = 0
@@ -138,7 +148,35 @@ class ResidualTrainer:
             torch._foreach_lerp_(list(slow.parameters()), list(fast.parameters()), self.config.tau)
 
     def save(self, path: Path) -> None:
-        raise NotImplementedError
+        """Writes networks, targets, optimisers and random generators to a folder."""
+        tensors = {
+            **pack("head", self.head.state_dict()),
+            **pack("critic", self.critic.state_dict()),
+            **pack("target", self.target.state_dict()),
+            **pack("critic_optimiser", optimizer_tensors(self.critic_optimiser)),
+            **pack("actor_optimiser", optimizer_tensors(self.actor_optimiser)),
+            "rng": self._generator.get_state(),
+        }
+        save_tensors(path, tensors, {"updates": self.updates, "stage": self.stage}, KIND)
+        for name, buffer in self._replay.items():
+            buffer.save(path / f"{name}.npz")
 
     def load(self, path: Path) -> None:
-        raise NotImplementedError
+        """Goes back to what `save` wrote.
+
+        Raises:
+            CheckpointError: see `training.tensors`.
+        """
+        tensors, about = load_tensors(path, KIND)
+        load_weights(self.head, unpack("head", tensors), path)
+        load_weights(self.critic, unpack("critic", tensors), path)
+        load_weights(self.target, unpack("target", tensors), path)
+        restore_optimizer(self.critic_optimiser, unpack("critic_optimiser", tensors), path)
+        restore_optimizer(self.actor_optimiser, unpack("actor_optimiser", tensors), path)
+        self._generator.set_state(tensors["rng"])
+        self.updates = int(about["updates"])
+        self.stage = "online" if about["stage"] == "online" else "bootstrap"
+        for name, buffer in self._replay.items():
+            rows = ReplayBuffer.load(path / f"{name}.npz").rows()
+            if rows:
+                buffer.add_batch(rows)

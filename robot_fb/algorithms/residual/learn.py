@@ -1,0 +1,129 @@
+"""Both stages of residual learning, one after the other, in one run folder."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.progress import Progress
+
+from robot_fb import registry
+from robot_fb.algorithms.residual.config import ResidualConfig
+from robot_fb.algorithms.residual.rollout import OnlineMixer, Rollout
+from robot_fb.algorithms.residual.trainer import ResidualTrainer
+from robot_fb.runtime.lanes import Lanes
+from robot_fb.runtime.seeds import TRAINING
+from robot_fb.training.callbacks import LogMetrics, MetricsWriter, SaveCheckpoints, load_checkpoint
+from robot_fb.training.checkpoint import check_fits
+from robot_fb.training.fit import Callback, fit
+from robot_fb.training.metrics import CsvMetrics, TensorBoardMetrics
+from robot_fb.training.mixer import Mixer
+from robot_fb.training.run_folder import RunFolder
+
+LOG_EVERY, CHECKPOINT_EVERY = 200, 6_000
+"""Updates between rows of metrics.csv, and between checkpoints."""
+
+
+def learn(
+    base: Any, task: str, config: ResidualConfig, run: RunFolder, bar: Progress, touch: str = "live", seed: int = 0
+) -> Rollout:
+    """Bootstraps critic and touch encoder on what the base does, then learns the correction online.
+
+    A run that was stopped while the correction was learned goes on from its last checkpoint, with new episodes; one
+    that was stopped earlier begins again.
+
+    Args:
+        base: the frozen policy, of any kind.
+        task: the task it acts on.
+        config: settings.
+        run: where metrics, checkpoints and the policy go.
+        bar: a started progress display.
+        touch: "live", or how touch is spoiled while learning.
+        seed: of everything.
+
+    Returns:
+        The rollout, with its last episodes' success.
+    """
+    options = {} if touch == "live" else {"ablate": f"touch={touch}"}
+    with Lanes(task, config.lanes, TRAINING.seed(seed, 0), **options) as lanes:
+        check_fits(base.spec, lanes.streams, base.spec.action, "the base policy")
+        kind = registry.load("policies", "residual")
+        spec = dataclasses.replace(base.spec, obs=lanes.streams)
+        policy = kind(base, spec, kind.config_class(**config.policy))
+        rollout = Rollout(lanes, policy, config, seed)
+        replay = {"online": rollout.online, "successes": rollout.successes}
+        trainer = ResidualTrainer(policy, config, seed, replay)
+        mixer = OnlineMixer(rollout, config, seed, before=lambda: _grow(policy, rollout, config))
+        start = load_checkpoint(trainer, mixer, run.checkpoints)
+        if not start:
+            _bootstrap(trainer, rollout, config, seed, bar)
+        writers = [CsvMetrics(run.metrics, start), TensorBoardMetrics(run.tensorboard, start)]
+        callbacks: Sequence[Callback] = [
+            LogRollout(rollout, writers),
+            SaveCheckpoints(trainer, mixer, run.checkpoints, CHECKPOINT_EVERY, run.policy),
+            ShowRollout(rollout, bar),
+        ]
+        trainer.stage = "online"
+        fit(trainer, mixer, callbacks, round(config.online_steps * config.updates_per_step), start)
+    return rollout
+
+
+def _bootstrap(trainer: ResidualTrainer, rollout: Rollout, config: ResidualConfig, seed: int, bar: Progress) -> None:
+    """Stage 1: the base fills the buffer, then critic and touch encoder learn from it."""
+    collecting = bar.add_task("the base on its own", total=config.bootstrap_steps)
+    while rollout.steps < config.bootstrap_steps:
+        rollout.decide(explore=False)
+        bar.update(collecting, completed=rollout.steps)
+    seen = rollout.online.rows()
+    trainer.fit_scale(seen["proprio"], seen["touch"])
+    sources = {"online": rollout.online, "successes": rollout.successes}
+    show = ShowRollout(rollout, bar, "critic and touch encoder")
+    fit(trainer, Mixer(sources, config.batch, seed=seed), [show], config.bootstrap_updates)
+    rollout.recent.clear()
+
+
+def _grow(policy: Any, rollout: Rollout, config: ResidualConfig) -> None:
+    """Lets the correction's scale grow with the online steps."""
+    online = max(rollout.steps - config.bootstrap_steps, 0)
+    policy.growth = min(1.0, online / max(config.growth_steps, 1))
+
+
+class LogRollout(LogMetrics):
+    """Metrics of the learner together with those of the robot."""
+
+    def __init__(self, rollout: Rollout, writers: Sequence[MetricsWriter]) -> None:
+        super().__init__(writers, LOG_EVERY)
+        self._rollout = rollout
+
+    def on_step(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Adds success over the last episodes, robot time and the scale's growth."""
+        rollout = self._rollout
+        robot = {
+            "success": rollout.success_rate(),
+            "recent_episodes": float(len(rollout.recent)),
+            "robot_minutes": rollout.steps * rollout.lanes.dt / 60,
+            "growth": rollout.policy.growth,
+        }
+        super().on_step(step, {**metrics, **robot})
+
+
+class ShowRollout:
+    """A bar with the success of the last episodes."""
+
+    def __init__(self, rollout: Rollout, bar: Progress, what: str = "correction by touch") -> None:
+        self._rollout, self._bar, self._what = rollout, bar, what
+
+    def on_start(self, start: int, steps: int) -> None:
+        """Shows the bar."""
+        self._task = self._bar.add_task(self._what, total=steps, completed=start)
+
+    def on_step(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Moves it."""
+        text = self._what
+        if self._rollout.recent:
+            text += f", {self._rollout.success_rate():.0%} of the last {len(self._rollout.recent)}"
+        self._bar.update(self._task, completed=step, description=text)
+
+    def on_end(self, step: int, error: BaseException | None) -> None:
+        """Leaves it."""
