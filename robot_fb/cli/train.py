@@ -71,9 +71,9 @@ def main(argv: list[str]) -> int:
     if argv[0] == "bc":
         return train_bc(argv[1:])
     if argv[0] == "residual":
-        from robot_fb.algorithms.residual import command
+        from robot_fb.cli import train_residual
 
-        return command.main(argv[1:]) or 0
+        return train_residual.main(argv[1:])
     raise ConfigError(f"unknown algorithm {argv[0]!r}", do=closest(argv[0], ["bc", "residual"]))
 
 
