@@ -14,7 +14,10 @@ import gymnasium as gym
 if sys.platform.startswith("linux") and "DISPLAY" not in os.environ:
     os.environ.setdefault("MUJOCO_GL", "egl")  # mujoco chooses its backend when it is first imported
 
-ENVIRONMENTS = {"robot_fb/KeyedSocket-v0": ("envs.keyed_socket.env:KeyedSocketEnv", 90)}
+ENVIRONMENTS = {
+    "robot_fb/KeyedSocket-v0": ("envs.keyed_socket.env:KeyedSocketEnv", 90),
+    "robot_fb/PickPlace-v0": ("envs.pick_place.env:PickPlaceEnv", 180),
+}
 """Environment id -> (class, time limit in decision steps of 50 ms)."""
 
 

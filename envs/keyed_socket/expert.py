@@ -13,6 +13,9 @@ PRESS_N = 7.0
 PRESS_STEPS = 10
 """Decisions spent pressing before the slide: long enough to read the torque."""
 
+SLIDE_N = 3.5
+"""Sideways push while sliding; friction takes about 1.5 N of it."""
+
 HOVER = (scene.LIP_TOP - scene.FLOOR + 6) * 1e-3
 """Height of the foot above the socket's floor while it looks for the centre [m]."""
 
@@ -48,9 +51,9 @@ class KeyedSocketExpert:
 
     def _press(self, offset: np.ndarray) -> np.ndarray:
         force = PRESS_N * min(1.0, 0.4 + 0.2 * self._pressed)
-        sideways = -offset[:2]
+        sideways = np.zeros(2)
         if self._pressed > PRESS_STEPS:
             along = DIRECTIONS[self._env._side]
             across = offset[:2] - (offset[:2] @ along) * along
-            sideways = 0.0045 * along - np.clip(across, -0.003, 0.003)
+            sideways = SLIDE_N / control.STIFFNESS * along - np.clip(across, -0.003, 0.003)
         return np.array([*sideways, -force / control.STIFFNESS, 0.0, 1.0], np.float32)

@@ -1,7 +1,7 @@
 """The plug and the keyed socket, in boxes.
 
 Seen from above the socket is a square lip with a square opening. Underneath, in the black, the floor reaches under
-three sides and walls close them; on the open side the floor ends in a pocket 4 mm deeper, and there is no wall. A plug
+three sides and walls close them; on the open side the floor ends in a pocket 8 mm deeper, and there is no wall. A plug
 pressed on the floor is not carried on the open side, so it pushes back with a torque that points there. Lengths in mm.
 """
 
@@ -12,8 +12,8 @@ import numpy as np
 
 FOOT, FOOT_HEIGHT = 12.0, 8.0
 STEM, STEM_TOP, GRASP = 5.0, 60.0, 48.0
-LIP_BOTTOM, LIP_TOP, OPENING, OUTER = 15.0, 19.0, 20.0, 55.0
-FLOOR, POCKET_FLOOR, POCKET_EDGE, WALL, FAR_WALL = 5.0, 1.0, 2.0, 20.2, 28.0
+LIP_BOTTOM, LIP_TOP, OPENING, OUTER = 19.0, 23.0, 20.0, 55.0
+FLOOR, POCKET_FLOOR, POCKET_EDGE, WALL, FAR_WALL = 9.0, 1.0, 2.0, 20.2, 28.0
 
 BLACK = (0.0, 0.0, 0.0, 1.0)
 GREY = (0.45, 0.47, 0.5, 1.0)
