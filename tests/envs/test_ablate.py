@@ -86,7 +86,7 @@ def test_same_seed_gives_the_same_faults():
 
 @pytest.mark.parametrize(
     ("text", "hint"),
-    [("touch", "TARGET=MODE"), ("touch=delaid", "delayed"), ("touch=bias:much", "a number")],
+    [("touch", "TARGET=MODE"), ("touch=delayd", "delayed"), ("touch=bias:much", "a number")],
 )
 def test_mistakes_are_named(text: str, hint: str):
     with pytest.raises(ConfigError, match=hint):
