@@ -85,7 +85,7 @@ def taxels(model: mujoco.MjModel, data: mujoco.MjData, pad: str) -> np.ndarray:
         world = contact.frame.reshape(3, 3).T @ wrench[:3]
         force = axes.T @ (world if contact.geom[1] == geom else -world)
         where = axes.T @ (contact.pos - centre)
-        _splat(image, where[[0, 2]] / (2 * PAD_HALF) + 0.5, np.array([-inward * -force[1], force[0], force[2]]))
+        _splat(image, where[[0, 2]] / (2 * PAD_HALF) + 0.5, np.array([-inward * force[1], force[0], force[2]]))
     return image
 
 
