@@ -16,7 +16,8 @@ PRESS_STEPS = 10
 SLIDE_N = 3.5
 """Sideways push while sliding; friction takes about 1.5 N of it."""
 
-HOVER = (scene.LIP_TOP - scene.FLOOR + 6) * 1e-3
+LIP = (scene.LIP_TOP - scene.FLOOR) * 1e-3
+HOVER = LIP + 0.008
 """Height of the foot above the socket's floor while it looks for the centre [m]."""
 
 
@@ -40,14 +41,12 @@ class KeyedSocketExpert:
         return self._press(offset)
 
     def _approach(self, offset: np.ndarray) -> np.ndarray:
-        aligned = np.abs(offset[:2]).max() < 0.004
-        if not aligned:
-            dz = np.clip(0.6 * (max(HOVER, 0.0) - offset[2]), -0.012, 0.012)
-        elif offset[2] > 0.012:
-            dz = np.clip(-0.6 * offset[2], -0.012, -0.006)
-        else:
-            dz = -0.0025
-        return np.array([*np.clip(-offset[:2], -0.015, 0.015), dz, 0.0, 1.0], np.float32)
+        """Looks for the centre at a height, and goes down in the measure that it is found."""
+        centred = np.clip(1.5 - np.abs(offset[:2]).max() / 0.005, 0.0, 1.0)
+        down = -0.003 if offset[2] < 0.01 else -0.006
+        hover = np.clip(0.5 * (HOVER - offset[2]), -0.006, 0.006) if offset[2] > LIP else 0.0
+        sideways = np.clip(-0.5 * offset[:2], -0.008, 0.008)
+        return np.array([*sideways, centred * down + (1 - centred) * hover, 0.0, 1.0], np.float32)
 
     def _press(self, offset: np.ndarray) -> np.ndarray:
         force = PRESS_N * min(1.0, 0.4 + 0.2 * self._pressed)
