@@ -38,7 +38,18 @@ class EpisodeError(RobotFbError):
 
 
 class BrokenFileError(EpisodeError):
-    """A file that is truncated, damaged, empty or not an episode at all."""
+    """A file that is truncated, damaged, empty or not an episode at all.
+
+    Args:
+        what, expected, found, do: as in `RobotFbError`.
+        repairable: whether `robot-fb episodes repair` can save something from it.
+    """
+
+    def __init__(
+        self, what: str, *, expected: object = None, found: object = None, do: str = "", repairable: bool = False
+    ) -> None:
+        super().__init__(what, expected=expected, found=found, do=do)
+        self.repairable = repairable
 
 
 class NewerFormatError(EpisodeError):
