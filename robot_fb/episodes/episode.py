@@ -19,6 +19,8 @@ from robot_fb.episodes.routes import METADATA_KEY, Field, Route, fields_from_jso
 from robot_fb.errors import BrokenFileError, EpisodeError
 from robot_fb.types import SOURCES, EpisodeMeta, Feedback, Step
 
+_FLAGS = range(2 * schema.PICTURE_MISSING)
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -214,9 +216,9 @@ class _Assembler:
         self._outcome = schema.Outcome(unfinished="the file says nothing about its end")
         self._schemas: dict[int, str] = {}
         self._handlers: dict[int, Callable[[mcap.Message], None] | None] = {}
-        self._newest: dict[tuple[str, tuple[int, ...], str], np.ndarray] = {}
-        self._windows: dict[str, deque[np.ndarray]] = {}
-        self._names: tuple[str, ...] = ()
+        self._newest: dict[tuple[str, tuple[int, ...], str], np.ndarray | None] = {}
+        self._windows: dict[str, deque[np.ndarray | None]] = {}
+        self._all_fields: tuple[Field, ...] = ()
         self._fields: list[Field] = []
         self._rows: dict[str, list[np.ndarray]] = {}
         self._decisions: list[np.ndarray] = []
@@ -242,18 +244,23 @@ class _Assembler:
                 do="bring a foreign recording in with: robot-fb episodes import",
             )
         id, meta, start_ns = self._head
-        return Episode(id, meta, self._outcome, self._columns(meta), self._names, tuple(self._feedback), start_ns)
+        names = tuple(f.name for f in self._all_fields)
+        return Episode(id, meta, self._outcome, self._columns(meta), names, tuple(self._feedback), start_ns)
 
     def _metadata(self, record: mcap.Metadata) -> None:
         if record.name == schema.EPISODE_RECORD:
             self._head = schema.parse_episode_record(record.metadata)
         elif record.name == schema.OUTCOME_RECORD:
             self._outcome = schema.parse_outcome_record(record.metadata)
+        elif record.name == schema.GAP_RECORD:
+            self._newest.clear()
+            self._windows.clear()
+            self._scores = {}
 
     def _handler(self, channel: mcap.Channel) -> Callable[[mcap.Message], None] | None:
         if channel.topic == schema.DECISION_TOPIC:
             fields = fields_from_json(channel.metadata.get(METADATA_KEY, "[]"))
-            self._names = tuple(f.name for f in fields)
+            self._all_fields = fields
             self._fields = [f for f in fields if self._wanted is None or f.name in self._wanted]
             self._rows = {f.name: [] for f in self._fields}
             return self._decision
@@ -263,12 +270,15 @@ class _Assembler:
             name = channel.metadata["score"]
             return lambda m: self._scores.update({name: deserialize(m.data, schema.SCORE_TYPE).data})
         route = route_of(channel, self._schemas)
-        if route is None or (self._wanted is not None and not any(f.name in self._wanted for f in route.fields)):
+        if route is None:
             return None
-        return lambda message: self._value(route, message)
+        wanted = self._wanted is None or any(f.name in self._wanted for f in route.fields)
+        return lambda message: self._value(route, message, wanted)
 
-    def _value(self, route: Route, message: mcap.Message) -> None:
-        for f, value in zip(route.fields, codecs.decode(route, message.data), strict=True):
+    def _value(self, route: Route, message: mcap.Message, wanted: bool) -> None:
+        """Remembers a value; of a stream that nobody wants, only that it came."""
+        values = codecs.decode(route, message.data) if wanted else [None] * len(route.fields)
+        for f, value in zip(route.fields, values, strict=True):
             if route.window:
                 self._windows.setdefault(f.name, deque(maxlen=route.window)).append(value)
             else:
@@ -278,34 +288,43 @@ class _Assembler:
         row = deserialize(message.data, schema.DECISION_TYPE).data
         if len(row) < len(schema.HEAD) or (self._decisions and len(row) != len(self._decisions[0])):
             raise BrokenFileError("a decision has another length than the first one", found=len(row), repairable=True)
+        flags = row[schema.HEAD.index("flags")]
+        if flags not in _FLAGS:
+            raise BrokenFileError("a decision has impossible flags", found=flags)
+        missing = bool(int(flags) & schema.PICTURE_MISSING)
+        if not all(self._has(f) or (missing and f.dtype == "uint8") for f in self._all_fields):
+            return  # a part of what this decision was made from is lost, so the decision is of no use
         for f in self._fields:
             self._rows[f.name].append(self._observed(f))
         self._decisions.append(row)
         self._all_scores.append(self._scores)
         self._scores = {}
 
+    def _has(self, f: Field) -> bool:
+        window = self._windows.get(f.name)
+        return (f.name, f.shape, f.dtype) in self._newest or (window is not None and len(window) == window.maxlen)
+
     def _observed(self, f: Field) -> np.ndarray:
         window = self._windows.get(f.name)
         if window is not None and f.shape[:1] == (len(window),):
-            return np.stack(window)
+            return np.stack([row for row in window if row is not None])
         value = self._newest.get((f.name, f.shape, f.dtype))
         # Only a picture that was dropped before any came is missing; black says so best.
         return np.zeros(f.shape, f.dtype) if value is None else value
 
     def _columns(self, meta: EpisodeMeta) -> Columns:
         dim = meta.action.dim
-        table = np.array(self._decisions, np.float64).reshape(len(self._decisions), -1)
-        if len(table) == 0:
-            table = np.zeros((0, len(schema.HEAD) + 2 * dim))
+        none = np.zeros((0, len(schema.HEAD) + 2 * dim))
+        table = np.stack(self._decisions).astype(np.float64) if self._decisions else none
         if table.shape[1] != len(schema.HEAD) + 2 * dim:
             raise BrokenFileError("decisions have another action than the episode says", expected=dim)
         t, reward, flags, source = table[:, : len(schema.HEAD)].T
-        if not (np.isin(flags, range(16)).all() and np.isin(source, range(len(SOURCES))).all()):
-            raise BrokenFileError("a decision has impossible flags or an unknown source")
+        if not np.isin(source, range(len(SOURCES))).all():
+            raise BrokenFileError("a decision has an unknown source")
         bits = flags.astype(np.uint8)
         proposed, executed = np.split(table[:, len(schema.HEAD) :].astype(np.float32), [dim], axis=1)
         return Columns(
-            {f.name: np.array(self._rows[f.name], f.dtype).reshape(-1, *f.shape) for f in self._fields},
+            {f.name: np.array(self._rows[f.name], f.dtype).reshape(len(table), *f.shape) for f in self._fields},
             t, reward, proposed, executed, source.astype(np.uint8),
             (bits & schema.TERMINATED) > 0, (bits & schema.TRUNCATED) > 0, (bits & schema.SUCCESS) > 0,
             (bits & schema.PICTURE_MISSING) > 0, tuple(self._all_scores),

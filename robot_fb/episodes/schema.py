@@ -18,6 +18,8 @@ FORMAT = 1
 
 EPISODE_RECORD = "robot_fb.episode"
 OUTCOME_RECORD = "robot_fb.outcome"
+GAP_RECORD = "robot_fb.gap"
+"""Left by a repair where something was lost: what comes after does not follow on what came before."""
 
 DECISION_TOPIC = "/decision"
 DECISION_TYPE = "std_msgs/msg/Float64MultiArray"

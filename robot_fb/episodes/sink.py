@@ -76,8 +76,9 @@ class EpisodeSink:
         self._latest: dict[str, np.ndarray] = {}
         self._windows: dict[str, np.ndarray] = {}
         self._about_decisions: Mapping[str, object] = {}
+        self._head = schema.episode_record(id, meta, start_ns)
         self._writer.start(profile="ros2", library="robot_fb")
-        self._writer.add_metadata(schema.EPISODE_RECORD, schema.episode_record(id, meta, start_ns))
+        self._writer.add_metadata(schema.EPISODE_RECORD, self._head)
         self.flush()
 
     def step(self, step: Step, missing: bool = False) -> None:
@@ -129,6 +130,7 @@ class EpisodeSink:
     def finish(self, outcome: schema.Outcome) -> None:
         """Writes the outcome and the index; nothing may follow."""
         self._writer.flush()
+        self._writer.add_metadata(schema.EPISODE_RECORD, self._head)  # again, in case the beginning gets lost
         self._writer.add_metadata(schema.OUTCOME_RECORD, schema.outcome_record(outcome))
         self._writer.finish()
         self._output.flush()
