@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 from envs.cell import control, sensing
 from envs.cell.render import CellRenderer
+from robot_fb.errors import ActionError
 from robot_fb.types import StreamSpec
 
 CELL_XML = Path(__file__).with_name("cell.xml")
@@ -65,6 +66,7 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 (gymnasium's own convention)
     dt = DT
+    action_names = control.ACTION.names
     force_cap_n = np.inf
     """An episode whose peak contact force passes this fails."""
 
@@ -120,7 +122,13 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         return self._observe(), self._info(verdict)
 
     def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One decision of 50 ms. The action is clipped to its bounds."""
+        """One decision of 50 ms. The action is clipped to its bounds.
+
+        Raises:
+            ActionError: the action has another shape, or holds a NaN.
+        """
+        if np.shape(action) != self.action_space.shape or not np.isfinite(action).all():
+            raise ActionError("unusable action", expected=f"{control.ACTION.dim} finite numbers", found=action)
         action = np.clip(np.asarray(action, np.float32), self.action_space.low, self.action_space.high)
         control.command(self.model, self.data, action)
         for _ in range(SAMPLES_PER_DECISION):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import mujoco
 import numpy as np
@@ -14,6 +15,11 @@ class CellRenderer:
     """Draws named cameras into (size, size, 3) uint8 pictures."""
 
     def __init__(self, model: mujoco.MjModel, height: int, width: int) -> None:
+        if mujoco.GLContext.__module__ == "mujoco.glfw" and sys.platform == "linux" and "DISPLAY" not in os.environ:
+            raise RobotFbError(  # GLFW would end the whole process
+                "mujoco was imported before envs and chose a rendering backend that needs a screen",
+                do="import envs first, or set MUJOCO_GL=egl before Python starts",
+            )
         try:
             self._renderer = mujoco.Renderer(model, height, width)
         except Exception as error:  # the GL backends raise whatever their loader raises

@@ -44,7 +44,8 @@ class WrenchWindow:
     """
 
     def __init__(self, model: mujoco.MjModel) -> None:
-        self._lever = model.site("tcp").pos - model.site("wrist").pos
+        x, y, z = model.site("tcp").pos - model.site("wrist").pos
+        self._lever = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])  # lever @ force is their cross product
         self._tare = np.zeros(6)
         self.samples = np.zeros((WINDOW, 6), np.float32)
 
@@ -58,7 +59,7 @@ class WrenchWindow:
         wrist = self._tare - data.sensordata[:6]
         self.samples[:-1] = self.samples[1:]
         self.samples[-1, :3] = wrist[:3]
-        self.samples[-1, 3:] = wrist[3:] - np.cross(self._lever, wrist[:3])
+        self.samples[-1, 3:] = wrist[3:] - self._lever @ wrist[:3]
         self.samples[-1] += noise
 
 

@@ -1,0 +1,206 @@
+"""Many episodes of one task in a few processes: recording and evaluation."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from robot_fb.errors import ConfigError, RobotFbError
+from robot_fb.interfaces import Policy, Task
+from robot_fb.runtime.arbiter import PassThrough
+from robot_fb.runtime.expert import ExpertPolicy
+from robot_fb.runtime.gym_robot import GymRobot
+from robot_fb.runtime.loop import run
+from robot_fb.runtime.recorder import Recorder
+from robot_fb.runtime.tasks import find_task
+from robot_fb.types import EpisodeMeta, PolicySpec, Source
+
+EXPERT = "expert"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is run, the same for every episode.
+
+    Attributes:
+        task: task name.
+        by: "expert", or the run folder of a policy.
+        touch: "live", "none", "delayed" or "shuffled"; or any ablation of `envs.ablate`.
+        log: store that the episodes go to, or None.
+        keep_failures: whether failed episodes stay in the store.
+    """
+
+    task: str
+    by: str = EXPERT
+    touch: str = "live"
+    log: Path | None = None
+    keep_failures: bool = True
+
+    @property
+    def ablate(self) -> str:
+        """As the task's `make` takes it."""
+        if self.touch == "live":
+            return ""
+        return self.touch if "=" in self.touch else f"touch={self.touch}"
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """One episode.
+
+    Attributes:
+        seed: of the reset.
+        success: whether it ended in success.
+        steps: decisions.
+        seconds: robot time [s].
+        ret: sum of rewards.
+        peak_force: largest contact force [N]; NaN where the task does not say.
+        failure: the task's word for what went wrong.
+        hidden: the task's hidden variable.
+        id: of the logged episode, or empty.
+    """
+
+    seed: int
+    success: bool
+    steps: int
+    seconds: float
+    ret: float
+    peak_force: float
+    failure: str = ""
+    hidden: str = ""
+    id: str = ""
+    info: dict[str, str] = field(default_factory=dict)
+
+
+def run_episodes(
+    job: Job, seeds: list[int], workers: int = 2, done: Callable[[EpisodeResult], None] = lambda result: None
+) -> list[EpisodeResult]:
+    """Runs one episode for each seed; the results, in the order of the seeds, do not depend on `workers`.
+
+    Args:
+        job: what to run.
+        seeds: of the episodes.
+        workers: processes; 0 runs in this one.
+        done: called after each episode, in any order.
+
+    Raises:
+        RobotFbError: a mistake in the job, or a worker that died.
+    """
+    check(job)
+    if workers == 0:
+        with _Runner(job) as runner:
+            return [_tell(runner.run(seed), done) for seed in seeds]
+    found: dict[int, EpisodeResult] = {}
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(seeds)), context, _start_worker, (job,))
+    try:
+        futures = [pool.submit(_run_in_worker, seed) for seed in seeds]
+        for future in as_completed(futures):
+            result = _tell(future.result(), done)
+            found[result.seed] = result
+    except BrokenProcessPool as error:
+        what = f"a worker process died after {len(found)} of {len(seeds)} episodes"
+        raise RobotFbError(what, do="finished episodes are kept; is memory short? try --workers 1") from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return [found[seed] for seed in seeds]
+
+
+def check(job: Job) -> None:
+    """Finds mistakes in a job before any process is started.
+
+    Raises:
+        RobotFbError: unknown task, unusable policy, ablation or store.
+    """
+    with _Runner(job):
+        pass
+
+
+def _tell(result: EpisodeResult, done: Callable[[EpisodeResult], None]) -> EpisodeResult:
+    done(result)
+    return result
+
+
+class _Runner:
+    """Runs episodes of a job one after another in one process."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        task = find_task(job.task)
+        loaded = None if job.by == EXPERT else load_for(job)
+        env = task.make(**({"ablate": job.ablate} if job.ablate else {}))
+        self._robot = GymRobot(env)
+        spec = PolicySpec(job.task, self._robot.streams, self._robot.action, self._robot.dt)
+        self._policy: Policy = _expert(task, env, spec) if loaded is None else loaded
+        self._recorder = _recorder(job)
+
+    def __enter__(self) -> _Runner:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._robot.__exit__(*exc)
+
+    def run(self, seed: int) -> EpisodeResult:
+        """One episode."""
+        robot, job = self._robot, self._job
+        meta = EpisodeMeta(
+            job.task, job.by, robot.streams, robot.action, robot.dt, seed,
+            extra={"touch": job.touch},
+        )
+        source: Source = "expert" if job.by == EXPERT else "policy"
+        subscribers = [] if self._recorder is None else [self._recorder]
+        result = run(robot, self._policy, PassThrough(source), {}, subscribers, meta)
+        info = result.info
+        return EpisodeResult(
+            seed, result.success, result.steps, result.steps * robot.dt, result.ret,
+            float(info.get("peak_force", float("nan"))), str(info.get("failure", "")), str(info.get("hidden", "")),
+            (self._recorder.last or "") if self._recorder else "",
+        )
+
+
+def load_for(job: Job) -> Policy:
+    """The job's policy, checked against the task."""
+    from robot_fb.training.checkpoint import load_policy
+
+    return load_policy(Path(job.by), job.task)
+
+
+def _expert(task: Task, env: Any, spec: PolicySpec) -> Policy:
+    expert = task.expert(env)
+    if expert is None:
+        raise ConfigError(f"task {task.name!r} has no expert", do="record with --by RUN, a trained policy")
+    return ExpertPolicy(expert, spec)
+
+
+def _recorder(job: Job) -> Recorder | None:
+    if job.log is None:
+        return None
+    from robot_fb.episodes.store import Store
+
+    return Recorder(Store(job.log, create=True), job.keep_failures)
+
+
+_runner: _Runner | None = None
+
+
+def _start_worker(job: Job) -> None:
+    global _runner
+    import signal
+
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    torch.set_num_threads(1)
+    _runner = _Runner(job)
+
+
+def _run_in_worker(seed: int) -> EpisodeResult:
+    assert _runner is not None
+    return _runner.run(seed)
+
+

@@ -1,0 +1,113 @@
+"""How often a policy succeeds on held-out episodes, with an honest interval."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_fb.runtime.episodes import EpisodeResult, Job, run_episodes
+from robot_fb.runtime.seeds import EVALUATION
+
+EVALS = "evals.jsonl"
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """An evaluation.
+
+    Attributes:
+        job: what was run.
+        seed: the user's seed; the episodes' seeds follow from it.
+        episodes: one result for each.
+    """
+
+    job: Job
+    seed: int
+    episodes: tuple[EpisodeResult, ...]
+
+    @property
+    def success_rate(self) -> float:
+        """Share of successes."""
+        return float(np.mean([e.success for e in self.episodes]))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that `robot-fb eval --json` prints."""
+        wins, count = sum(e.success for e in self.episodes), len(self.episodes)
+        forces = [e.peak_force for e in self.episodes if math.isfinite(e.peak_force)]
+        return {
+            "task": self.job.task,
+            "policy": self.job.by,
+            "episodes": count,
+            "successes": wins,
+            "success_rate": wins / count,
+            "ci95": list(wilson(wins, count)),
+            "peak_force_p95_n": float(np.percentile(forces, 95)) if forces else None,
+            "mean_episode_s": float(np.mean([e.seconds for e in self.episodes])),
+            "touch": self.job.touch,
+            "seed": self.seed,
+        }
+
+
+def evaluate(
+    job: Job, episodes: int, seed: int, workers: int = 2, done: Callable[[EpisodeResult], None] = lambda result: None
+) -> EvalResult:
+    """Runs held-out episodes: their seeds are of a range that neither recording nor learning draws from.
+
+    Args:
+        job: policy, task and touch.
+        episodes: how many.
+        seed: chooses them.
+        workers: processes.
+        done: called after each episode.
+    """
+    seeds = [EVALUATION.seed(seed, k) for k in range(episodes)]
+    return EvalResult(job, seed, tuple(run_episodes(job, seeds, workers, done)))
+
+
+def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, float]:
+    """95% interval of a success rate (Wilson 1927)."""
+    rate = successes / count
+    centre = rate + z * z / (2 * count)
+    spread = z * math.sqrt(rate * (1 - rate) / count + z * z / (4 * count * count))
+    scale = 1 + z * z / count
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def append_eval(run: Path, label: str, result: EvalResult, robot_minutes: float) -> None:
+    """Adds an evaluation to `RUN/evals.jsonl`, which the report reads.
+
+    Args:
+        run: the run folder.
+        label: what it shows, e.g. "base" or "touch delayed".
+        result: the evaluation.
+        robot_minutes: how long the robot had learned by then.
+    """
+    row = {
+        "label": label,
+        "robot_minutes": robot_minutes,
+        **result.to_json(),
+        "peak_forces": [round(e.peak_force, 3) for e in result.episodes if math.isfinite(e.peak_force)],
+        "failures": _count([e.failure or "time" for e in result.episodes if not e.success]),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    with (run / EVALS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def read_evals(run: Path) -> list[dict[str, Any]]:
+    """Rows of `RUN/evals.jsonl`; none where nothing was evaluated."""
+    path = run / EVALS
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _count(words: Sequence[str]) -> dict[str, int]:
+    return {word: words.count(word) for word in sorted(set(words))}
