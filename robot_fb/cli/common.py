@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import math
 from collections.abc import Mapping
@@ -43,9 +44,10 @@ def parse(kind: type[A], argv: list[str], prog: str, presets: Mapping[str, Mappi
     if config is not None:
         base = from_mapping(kind, read_yaml(Path(config)), base)
     extra = f"\n\n--config FILE reads these from YAML first; --preset is one of: {', '.join(presets or {}) or 'none'}."
-    return tyro.cli(
-        kind, args=argv, prog=prog, default=base, description=(kind.__doc__ or "") + extra
-    )
+    help_page = inspect.cleandoc(kind.__doc__ or "").split("Attributes:")[0].strip() + extra
+    if base is None:
+        return tyro.cli(kind, args=argv, prog=prog, description=help_page)
+    return tyro.cli(kind, args=argv, prog=prog, default=base, description=help_page)
 
 
 def _take(argv: list[str], flag: str) -> tuple[list[str], str | None]:

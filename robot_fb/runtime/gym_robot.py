@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -22,7 +23,7 @@ class GymRobot:
     def __init__(self, env: gym.Env, close: bool = True) -> None:
         self.env, self._close = env, close
         unwrapped: Any = env.unwrapped
-        self.streams: dict[str, StreamSpec] = dict(unwrapped.stream_specs)
+        self.streams: Mapping[str, StreamSpec] = dict(unwrapped.stream_specs)
         self.dt: float = unwrapped.dt
         space: Any = env.action_space
         names = getattr(unwrapped, "action_names", ())
@@ -57,7 +58,7 @@ class GymRobot:
         action = np.asarray(action, np.float32)
         if action.shape != (self.action.dim,) or not np.isfinite(action).all():
             raise ActionError("unusable action", expected=f"{self.action.dim} finite numbers", found=action.tolist())
-        executed = np.clip(action, np.float32(self.action.low), np.float32(self.action.high))
+        executed = np.clip(action, *np.array([self.action.low, self.action.high], np.float32))
         self._obs, reward, terminated, truncated, info = self.env.step(executed)
         self._outcome = StepOutcome(
             float(reward), bool(terminated), bool(truncated), bool(info.get("success", False)), info

@@ -41,30 +41,30 @@ class ResidualConfig:
     """
 
     bootstrap_steps: int = 6_000
-    bootstrap_updates: int = 3_000
+    bootstrap_updates: int = 2_000
     bootstrap_noise: float = 1.0
     online_steps: int = 18_000
     lanes: int = 8
-    updates_per_step: float = 1.0
+    updates_per_step: float = 1.5
     actor_every: int = 2
-    growth_steps: int = 6_000
-    noise: float = 0.3
+    growth_steps: int = 2_000
+    noise: float = 0.15
     noise_memory: float = 0.7
-    batch: int = 256
+    batch: int = 128
     success_share: float = 0.5
     n_step: int = 3
-    gamma: float = 0.97
-    tau: float = 0.005
+    gamma: float = 0.9
+    tau: float = 0.02
     critics: int = 2
-    critic_width: int = 256
-    critic_lr: float = 5e-4
-    actor_lr: float = 3e-4
+    critic_width: int = 128
+    critic_lr: float = 1e-3
+    actor_lr: float = 1e-3
     target_noise: float = 0.2
     reconstruction: float = 0.1
     touch_augment_n: float = 3.0
     action_penalty: float = 0.003
-    force_penalty: float = 0.05
-    force_threshold_n: float = 10.0
+    force_penalty: float = 0.1
+    force_threshold_n: float = 9.0
     buffer: int = 60_000
     policy: dict[str, Any] = field(default_factory=dict)
 

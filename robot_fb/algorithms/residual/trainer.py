@@ -145,7 +145,8 @@ class ResidualTrainer:
             (self.target["critic"], self.critic),
             (self.target["touch"], self.head.touch),
         ):
-            torch._foreach_lerp_(list(slow.parameters()), list(fast.parameters()), self.config.tau)
+            for behind, ahead in zip(slow.parameters(), fast.parameters(), strict=True):
+                behind.lerp_(ahead, self.config.tau)
 
     def save(self, path: Path) -> None:
         """Writes networks, targets, optimisers and random generators to a folder."""
