@@ -71,7 +71,10 @@ class StreamChecker:
         return np.array(value, dtype=dtype, order="C")
 
     def _action(self, what: str, action: np.ndarray) -> np.ndarray:
-        value = np.array(action, dtype=np.float32)
+        try:
+            value = np.array(action, dtype=np.float32)
+        except (ValueError, TypeError) as error:
+            raise ActionError(f"the {what} action is no array of numbers", found=repr(action)[:40]) from error
         if value.shape != (self._action_dim,):
             raise ActionError(f"the {what} action has another shape", expected=(self._action_dim,), found=value.shape)
         if not np.isfinite(value).all():

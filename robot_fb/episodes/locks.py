@@ -19,7 +19,7 @@ def not_recording(path: Path) -> Iterator[None]:
         EpisodeError: it cannot be opened.
     """
     try:
-        with path.open("rb+") as file:
+        with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
     except BlockingIOError as error:

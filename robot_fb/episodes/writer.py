@@ -82,6 +82,7 @@ class EpisodeWriter:
             self._sink = EpisodeSink(Output(self._handle), id, meta, self._start_ns, self._config.pictures)
         except OSError as error:
             os.close(self._handle)
+            self.part.unlink(missing_ok=True)
             raise disk_error(self.part, error) from error
         self._thread = threading.Thread(target=self._run, name=f"episode {id}", daemon=True)
         self._thread.start()
