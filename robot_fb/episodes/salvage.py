@@ -95,6 +95,8 @@ def definitions(data: memoryview) -> list[Any]:
     """Schemas and channels from the summary, for files whose first chunk is lost."""
     end = len(data) - len(MAGIC)
     footer_size = HEAD.size + 20
+    if end < footer_size:
+        return []
     try:
         (footer,) = split(data, end - footer_size, end)
         start = parse(footer).summary_start
