@@ -25,10 +25,13 @@ class ChunkedConfig:
     Attributes:
         encoder: how observations are seen.
         blend_steps: actions over which a new plan fades in over what is left of the old one.
+        guide: weight of a plain guess of the chunk from the condition alone, beside the policy's own loss. It tells
+            the encoder directly what matters in the pictures; a denoising loss alone tells it late, through noise.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     blend_steps: int = 3
+    guide: float = 1.0
 
 
 class ChunkedPolicy(nn.Module, ABC):
@@ -52,6 +55,8 @@ class ChunkedPolicy(nn.Module, ABC):
         self.config: Any = config or self.config_class()
         self.encoder = ObsEncoder(spec.obs, spec.obs_horizon, self.config.encoder)
         self.actions = ActionScale(spec.action.dim)
+        size = spec.horizon * spec.action.dim
+        self.guide = nn.Sequential(nn.Linear(self.encoder.cond_dim, 64), nn.ReLU(), nn.Linear(64, size))
         self.spec = dataclasses.replace(spec, embed_dim=self.encoder.dim)
         self._low, self._high = np.array(spec.action.low, np.float32), np.array(spec.action.high, np.float32)
         self.reset()
@@ -68,6 +73,15 @@ class ChunkedPolicy(nn.Module, ABC):
     @abstractmethod
     def sample(self, cond: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Plans (B, horizon, action_dim) in [-1, 1] for conditions (B, cond_dim)."""
+
+    def guide_loss(self, cond: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        """How far the guide is off: cond (B, cond_dim), actions (B, horizon, action_dim) in [-1, 1].
+
+        Each action dimension counts by its spread in the batch, so that small motions weigh as much as large ones.
+        """
+        spread = actions.flatten(0, 1).std(0).clamp(min=0.05)
+        said = self.guide(cond).view_as(actions)
+        return self.config.guide * nn.functional.mse_loss(said / spread, actions / spread)
 
     def fit_scale(self, streams: Mapping[str, np.ndarray], actions: np.ndarray) -> None:
         """Sets every scale from training data: streams (N, ...) and actions (N, action_dim)."""

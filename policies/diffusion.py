@@ -29,7 +29,7 @@ class DiffusionConfig(ChunkedConfig):
     """
 
     channels: tuple[int, ...] = (48, 96)
-    kernel: int = 3
+    kernel: int = 5
     train_steps: int = 100
     run_steps: int = 4
     prediction: Literal["epsilon", "v_prediction", "sample"] = "v_prediction"
@@ -55,11 +55,12 @@ class DiffusionPolicy(ChunkedPolicy):
 
     def loss(self, batch: Mapping[str, Any], generator: torch.Generator | None = None) -> torch.Tensor:
         """Mean square error of what `config.prediction` names, over random noise levels."""
-        cond = self.encoder.condition(batch["obs"], generator).repeat_interleave(self.config.noise_samples, 0)
-        actions = self.actions.encode(batch["actions"]).repeat_interleave(self.config.noise_samples, 0)
+        cond, actions = self.encoder.condition(batch["obs"], generator), self.actions.encode(batch["actions"])
+        guide = self.guide_loss(cond, actions)
+        cond, actions = (each.repeat_interleave(self.config.noise_samples, 0) for each in (cond, actions))
         noise = torch.randn(actions.shape, generator=generator)
         level = torch.randint(0, self.config.train_steps, (len(actions),), generator=generator)
-        return self.denoising_loss(actions, cond, noise, level)
+        return self.denoising_loss(actions, cond, noise, level) + guide
 
     def denoising_loss(
         self, actions: torch.Tensor, cond: torch.Tensor, noise: torch.Tensor, level: torch.Tensor

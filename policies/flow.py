@@ -28,7 +28,7 @@ class FlowConfig(ChunkedConfig):
     """
 
     channels: tuple[int, ...] = (48, 96)
-    kernel: int = 3
+    kernel: int = 5
     run_steps: int = 4
     noise_samples: int = 4
 
@@ -45,10 +45,11 @@ class FlowPolicy(ChunkedPolicy):
 
     def loss(self, batch: Mapping[str, Any], generator: torch.Generator | None = None) -> torch.Tensor:
         """Mean square error of the velocity, over random points of random straight paths."""
-        cond = self.encoder.condition(batch["obs"], generator).repeat_interleave(self.config.noise_samples, 0)
-        actions = self.actions.encode(batch["actions"]).repeat_interleave(self.config.noise_samples, 0)
+        cond, actions = self.encoder.condition(batch["obs"], generator), self.actions.encode(batch["actions"])
+        guide = self.guide_loss(cond, actions)
+        cond, actions = (each.repeat_interleave(self.config.noise_samples, 0) for each in (cond, actions))
         noise = torch.randn(actions.shape, generator=generator)
-        return self.velocity_loss(actions, cond, noise, torch.rand(len(actions), generator=generator))
+        return self.velocity_loss(actions, cond, noise, torch.rand(len(actions), generator=generator)) + guide
 
     def velocity_loss(
         self, actions: torch.Tensor, cond: torch.Tensor, noise: torch.Tensor, time: torch.Tensor

@@ -13,8 +13,9 @@ PRESS_N = 7.0
 PRESS_STEPS = 10
 """Decisions spent pressing before the slide: long enough to read the torque."""
 
-SLIDE_N = 3.5
-"""Sideways push while sliding; friction takes about 1.5 N of it."""
+SIDEWAYS = 0.004
+"""Sideways command, when looking for the centre and when sliding [m]: 30 mm/s in the air; 4 N in contact, of which
+friction takes about 1.5 N."""
 
 LIP = (scene.LIP_TOP - scene.FLOOR) * 1e-3
 HOVER = LIP + 0.008
@@ -45,7 +46,7 @@ class KeyedSocketExpert:
         centred = np.clip(1.5 - np.abs(offset[:2]).max() / 0.005, 0.0, 1.0)
         down = -0.003 if offset[2] < 0.01 else -0.006
         hover = np.clip(0.5 * (HOVER - offset[2]), -0.006, 0.006) if offset[2] > LIP else 0.0
-        sideways = np.clip(-0.5 * offset[:2], -0.008, 0.008)
+        sideways = np.clip(-offset[:2], -SIDEWAYS, SIDEWAYS)
         return np.array([*sideways, centred * down + (1 - centred) * hover, 0.0, 1.0], np.float32)
 
     def _press(self, offset: np.ndarray) -> np.ndarray:
@@ -54,5 +55,5 @@ class KeyedSocketExpert:
         if self._pressed > PRESS_STEPS:
             along = DIRECTIONS[self._env._side]
             across = offset[:2] - (offset[:2] @ along) * along
-            sideways = SLIDE_N / control.STIFFNESS * along - np.clip(across, -0.003, 0.003)
+            sideways = SIDEWAYS * along - np.clip(across, -0.003, 0.003)
         return np.array([*sideways, -force / control.STIFFNESS, 0.0, 1.0], np.float32)

@@ -11,7 +11,7 @@ from robot_fb.errors import EpisodeError
 from robot_fb.registry import closest
 from robot_fb.types import EpisodeMeta, PolicySpec, is_touch
 
-CELL_STREAMS = ("tcp/pose", "tcp/velocity", "gripper/width")
+CELL_STREAMS = ("tcp/pose", "gripper/width")
 """Measurements that a base policy of the cell reads beside the cameras. The last command is left out on purpose: a
 policy that sees it learns to repeat it (de Haan et al. 2019)."""
 
