@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,15 +90,19 @@ def append_eval(run: Path, label: str, result: EvalResult, robot_minutes: float)
         robot_minutes: how long the robot had learned by then.
     """
     row = {
-        "label": label,
-        "robot_minutes": robot_minutes,
         **result.to_json(),
         "peak_forces": [round(e.peak_force, 3) for e in result.episodes if math.isfinite(e.peak_force)],
         "failures": _count([e.failure or "time" for e in result.episodes if not e.success]),
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+    append_row(run, label, robot_minutes, row)
+
+
+def append_row(run: Path, label: str, robot_minutes: float, row: Mapping[str, Any]) -> None:
+    """Adds a line to `RUN/evals.jsonl`: the row with its label, robot time and date."""
+    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    line = json.dumps({"label": label, "robot_minutes": robot_minutes, **row, "date": date}, ensure_ascii=False)
     with (run / EVALS).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        file.write(line + "\n")
 
 
 def read_evals(run: Path) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.progress import Progress
@@ -12,6 +13,7 @@ from robot_fb import registry
 from robot_fb.algorithms.residual.config import ResidualConfig
 from robot_fb.algorithms.residual.rollout import OnlineMixer, Rollout
 from robot_fb.algorithms.residual.trainer import ResidualTrainer
+from robot_fb.runtime.evaluate import append_row, wilson
 from robot_fb.runtime.lanes import Lanes
 from robot_fb.runtime.seeds import TRAINING
 from robot_fb.training.callbacks import LogMetrics, MetricsWriter, SaveCheckpoints, load_checkpoint
@@ -61,6 +63,7 @@ def learn(
         writers = [CsvMetrics(run.metrics, start), TensorBoardMetrics(run.tensorboard, start)]
         callbacks: Sequence[Callback] = [
             LogRollout(rollout, writers),
+            NoteSuccess(rollout, run.path, task, touch, seed),
             SaveCheckpoints(trainer, mixer, run.checkpoints, CHECKPOINT_EVERY, run.policy),
             ShowRollout(rollout, bar),
         ]
@@ -106,6 +109,40 @@ class LogRollout(LogMetrics):
             "growth": rollout.policy.growth,
         }
         super().on_step(step, {**metrics, **robot})
+
+
+class NoteSuccess:
+    """Writes how many of every 50 episodes succeeded, exploration included, to the run's evaluations."""
+
+    EVERY = 50
+    LABEL = "while learning"
+
+    def __init__(self, rollout: Rollout, run: Path, task: str, touch: str, seed: int) -> None:
+        self._rollout, self._run = rollout, run
+        self._about = {"task": task, "policy": str(run), "touch": touch, "seed": seed}
+        self._noted = 0
+
+    def on_start(self, start: int, steps: int) -> None:
+        """Starts to count."""
+        self._noted = self._rollout.episodes
+
+    def on_step(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Writes a row when another 50 episodes are over."""
+        rollout = self._rollout
+        if rollout.episodes - self._noted < self.EVERY:
+            return
+        self._noted += self.EVERY
+        recent = list(rollout.recent)[-self.EVERY :]
+        wins, count = sum(ok for ok, _ in recent), len(recent)
+        seconds = rollout.lanes.dt * sum(steps for _, steps in recent) / count
+        row = {
+            "episodes": count, "successes": wins, "success_rate": wins / count, "ci95": list(wilson(wins, count)),
+            "mean_episode_s": seconds, **self._about,
+        }
+        append_row(self._run, self.LABEL, rollout.steps * rollout.lanes.dt / 60, row)
+
+    def on_end(self, step: int, error: BaseException | None) -> None:
+        """Nothing to do."""
 
 
 class ShowRollout:
