@@ -1,0 +1,46 @@
+# Every target makes what it needs: `make demo` on a fresh machine is enough.
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+
+.PHONY: install demo test test-slow check build clean
+
+install: $(STAMP)
+
+# --no-deps: the lock file names everything, so nothing may be added behind its back.
+$(STAMP): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/robot-fb demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow --timeout 3600
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-cache
+
+# Wheel and sdist, each installed into a fresh environment beside the locked packages and started once.
+build: $(STAMP)
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation
+	for package in dist/*.whl dist/*.tar.gz; do \
+	  rm -rf build/smoke && $(PYTHON) -m venv build/smoke && \
+	  build/smoke/bin/pip install --quiet --no-deps -r requirements.lock && \
+	  build/smoke/bin/pip install --quiet --no-deps --no-build-isolation $$package && \
+	  (cd build && smoke/bin/robot-fb tasks && smoke/bin/robot-fb eval --policy expert --task keyed_socket --episodes 2) \
+	  || exit 1; \
+	done
+
+clean:
+	rm -rf build dist .pytest_cache .ruff_cache .import_linter_cache
