@@ -178,7 +178,7 @@ def test_only_successes_can_be_used(toy_arrays):
 
 
 def test_a_missing_stream_is_named(toy_arrays):
-    with pytest.raises(EpisodeError, match="'camera/scne'.*did you mean 'camera/scene'"):
+    with pytest.raises(EpisodeError, match=r"'camera/scne'.*did you mean 'camera/scene'"):
         ready(toy_arrays(), "chunk_mlp", streams=("camera/scne",))
 
 
