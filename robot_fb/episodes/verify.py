@@ -78,6 +78,8 @@ def verify(path: Path, progress: Progress | None = None) -> Verdict:
         if found is not None:
             episodes += 1
             steps += found
+    if progress:
+        progress(len(files), len(files))
     return Verdict(len(files), episodes, steps, not problems, tuple(problems))
 
 
