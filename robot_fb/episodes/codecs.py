@@ -2,16 +2,82 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from robot_fb.episodes import messages, pictures
-from robot_fb.episodes.messages import deserialize, header, kind, serialize, vector3
+from robot_fb.episodes.messages import NS, deserialize, header, kind, serialize, vector3
 from robot_fb.episodes.pictures import PictureFormat
 from robot_fb.episodes.routes import ARRAYS, IMAGE_ENCODINGS, Field, Route
 from robot_fb.errors import BrokenFileError
+
+
+class Encoder:
+    """Turns the values of one route into messages, fast.
+
+    All messages of a route agree in everything but the stamp and the numbers at their end. So the first one is made by
+    `rosbags`, and later ones reuse its beginning: a tenth of the time, which the control loop would otherwise feel.
+
+    Args:
+        route: the topic.
+        form: how pictures are compressed.
+    """
+
+    def __init__(self, route: Route, form: PictureFormat) -> None:
+        self._route, self._form = route, form
+        self._payload = _PAYLOADS.get(route.codec)
+        self._stamped = not route.type.startswith("std_msgs/")
+        self._before = self._after = b""
+
+    def __call__(self, values: Sequence[np.ndarray], stamp_ns: int) -> bytes:
+        """One CDR message.
+
+        Args:
+            values: one array a field; on a windowed route one row of the window.
+            stamp_ns: since the Unix epoch.
+        """
+        if self._payload is None:
+            return encode(self._route, values, stamp_ns, self._form)
+        payload = self._payload(self._route, values[0], self._form)
+        if not self._before:
+            message = encode(self._route, values, stamp_ns, self._form)
+            if not message.endswith(payload):
+                self._payload = None
+                return message
+            beginning = message[: len(message) - len(payload)]
+            self._before, self._after = (beginning[:4], beginning[12:]) if self._stamped else (beginning, b"")
+        stamp = _STAMP.pack(*divmod(stamp_ns, NS)) if self._stamped else b""
+        return b"".join((self._before, stamp, self._after, payload))
+
+
+_STAMP = struct.Struct("<iI")
+
+
+def _doubles(route: Route, value: np.ndarray, form: PictureFormat) -> bytes:
+    return value.astype("<f8").tobytes()
+
+
+def _picture(route: Route, value: np.ndarray, form: PictureFormat) -> bytes:
+    data = pictures.encode(value, form)[1]
+    return len(data).to_bytes(4, "little") + data
+
+
+def _pixels(route: Route, value: np.ndarray, form: PictureFormat) -> bytes:
+    return (value.transpose(1, 2, 0) if route.codec == "taxels" else value).tobytes()
+
+
+def _elements(route: Route, value: np.ndarray, form: PictureFormat) -> bytes:
+    return value.astype(_array_dtype(ARRAYS[route.fields[0].dtype]), copy=False).tobytes()
+
+
+_PAYLOADS: dict[str, Callable[[Route, np.ndarray, PictureFormat], bytes]] = {
+    "pose": _doubles, "twist": _doubles, "wrench": _doubles, "png": _picture, "jpeg": _picture, "taxels": _pixels,
+    "image": _pixels, "array": _elements,
+}
+"""What stands at the end of each message; joints have several arrays and are left to `rosbags`."""
 
 
 def encode(route: Route, values: Sequence[np.ndarray], stamp_ns: int, form: PictureFormat) -> bytes:

@@ -65,7 +65,7 @@ def decode(data: np.ndarray, shape: tuple[int, ...] | None = None) -> np.ndarray
 
 def _swap(picture: np.ndarray) -> np.ndarray:
     """RGB <-> BGR (and RGBA <-> BGRA)."""
-    if picture.ndim == 3 and picture.shape[2] in (3, 4):
-        order = [2, 1, 0] if picture.shape[2] == 3 else [2, 1, 0, 3]
-        return np.ascontiguousarray(picture[:, :, order])
-    return picture
+    channels = picture.shape[2] if picture.ndim == 3 else 1
+    if channels not in (3, 4):
+        return picture
+    return cv2.cvtColor(picture, cv2.COLOR_RGB2BGR if channels == 3 else cv2.COLOR_RGBA2BGRA)

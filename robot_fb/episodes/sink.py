@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from mcap.writer import CompressionType, Writer
 
-from robot_fb.episodes import codecs, messages, schema
+from robot_fb.episodes import messages, schema
+from robot_fb.episodes.codecs import Encoder
 from robot_fb.episodes.messages import NS, kind, serialize
 from robot_fb.episodes.pictures import PictureFormat
 from robot_fb.episodes.routes import METADATA_KEY, Field, Route, fields_to_json, routes_for
@@ -17,6 +19,9 @@ from robot_fb.types import EpisodeMeta, Step, StreamSpec
 
 CHUNK_BYTES = 256 * 1024
 """A damaged chunk is lost as a whole, so chunks stay small."""
+
+
+_SCORE = struct.Struct("<4sd")
 
 
 class Output:
@@ -71,10 +76,12 @@ class EpisodeSink:
         self._in_chunk = 0
         self._schemas: dict[str, int] = {}
         self._channels: dict[str, int] = {}
+        self._encoders: dict[str, Encoder] = {}
         self._step_routes: list[Route] | None = None
         self._sample_routes: dict[str, Route] = {}
         self._latest: dict[str, np.ndarray] = {}
         self._windows: dict[str, np.ndarray] = {}
+        self._decision_head = b""
         self._about_decisions: Mapping[str, object] = {}
         self._head = schema.episode_record(id, meta, start_ns)
         self._writer.start(profile="ros2", library="robot_fb")
@@ -101,15 +108,14 @@ class EpisodeSink:
             if len(values) == len(route.fields):
                 self._observation(route, values, stamp)
         for name, score in step.scores.items():
-            data = serialize(kind(schema.SCORE_TYPE)(float(score)))
+            data = _SCORE.pack(b"\0\1\0\0", float(score))  # CDR of std_msgs/Float64
             self._message(f"/monitor/{name}/score", schema.SCORE_TYPE, stamp, data, {"score": name})
         flags = (
             schema.TERMINATED * step.terminated | schema.TRUNCATED * step.truncated | schema.SUCCESS * step.success
             | schema.PICTURE_MISSING * missing
         )
         row = schema.decision_row(step.t, step.reward, flags, step.source, step.proposed, step.executed)
-        layout = messages.layout(schema.decision_labels(len(step.executed)))
-        data = serialize(kind(schema.DECISION_TYPE)(layout, row))
+        data = self._decision(row)
         self._message(schema.DECISION_TOPIC, schema.DECISION_TYPE, stamp, data, self._about_decisions)
         self.steps += 1
 
@@ -140,6 +146,13 @@ class EpisodeSink:
         self._writer.flush()
         self._in_chunk = 0
 
+    def _decision(self, row: np.ndarray) -> bytes:
+        """All decision messages of an episode agree in all but their numbers."""
+        if not self._decision_head:
+            layout = messages.layout(schema.decision_labels((len(row) - len(schema.HEAD)) // 2))
+            self._decision_head = serialize(kind(schema.DECISION_TYPE)(layout, row))[: -row.nbytes]
+        return self._decision_head + row.tobytes()
+
     def _field(self, name: str, value: np.ndarray) -> Field:
         spec = self.meta.streams.get(name)
         return Field(name, value.shape, str(value.dtype), spec.unit if spec else "")
@@ -163,7 +176,10 @@ class EpisodeSink:
             self._encode(route, [window[row]], stamp - round(age * NS))
 
     def _encode(self, route: Route, values: list[np.ndarray], stamp: int) -> None:
-        data = codecs.encode(route, values, stamp, self._pictures)
+        encoder = self._encoders.get(route.topic)
+        if encoder is None:
+            encoder = self._encoders[route.topic] = Encoder(route, self._pictures)
+        data = encoder(values, stamp)
         self._message(route.topic, route.type, stamp, data, {METADATA_KEY: route.to_json})
 
     def _message(self, topic: str, type_name: str, stamp: int, data: bytes, metadata: Mapping[str, object]) -> None:
