@@ -16,9 +16,10 @@ from rich.table import Column, Table
 from robot_fb.cli import common
 from robot_fb.cli import episodes_files as files
 from robot_fb.cli.episodes_files import shown, stdout
-from robot_fb.episodes.episode import Episode, read_episode
+from robot_fb.episodes.episode import Episode
 from robot_fb.episodes.film import write_film
 from robot_fb.episodes.locks import is_recording
+from robot_fb.episodes.reading import read_episode
 from robot_fb.episodes.store import Store
 from robot_fb.errors import ConfigError, EpisodeError
 from robot_fb.registry import closest

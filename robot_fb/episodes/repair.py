@@ -12,9 +12,9 @@ from mcap import records as mcap
 from mcap.writer import CompressionType, Writer
 
 from robot_fb.episodes import schema
-from robot_fb.episodes.episode import opened, read_episode
 from robot_fb.episodes.locks import not_recording
 from robot_fb.episodes.messages import deserialize
+from robot_fb.episodes.reading import opened, read_episode
 from robot_fb.episodes.salvage import Damage, Gap, definitions, salvage
 from robot_fb.episodes.sink import CHUNK_BYTES, Output
 from robot_fb.episodes.writer import disk_error, sync_folder

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from robot_fb.config import read_yaml, write_yaml
 from robot_fb.episodes import events, index
-from robot_fb.episodes.episode import Episode, Samples, read_episode, read_samples
+from robot_fb.episodes.episode import Episode, Samples
+from robot_fb.episodes.reading import read_episode, read_samples
 from robot_fb.episodes.schema import FORMAT, Outcome, check_format
 from robot_fb.episodes.writer import EpisodeWriter, WriterConfig, disk_error
 from robot_fb.errors import ConfigError, EpisodeError, RobotFbError, UnknownNameError

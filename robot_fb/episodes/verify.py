@@ -9,8 +9,8 @@ from pathlib import Path
 from mcap import records as mcap
 
 from robot_fb.episodes import events, records, schema
-from robot_fb.episodes.episode import named, opened, read_episode
 from robot_fb.episodes.locks import is_recording
+from robot_fb.episodes.reading import named, opened, read_episode
 from robot_fb.episodes.store import MARK, Store
 from robot_fb.errors import BrokenFileError, EpisodeError
 

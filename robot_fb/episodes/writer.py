@@ -39,7 +39,7 @@ class WriterConfig:
     """
 
     flush_s: float = 0.2
-    poll_s: float = 0.01
+    poll_s: float = 0.05
     picture_bytes: int = 128 << 20
     sample_bytes: int = 64 << 20
     pending_steps: int = 20_000
@@ -66,7 +66,7 @@ class EpisodeWriter:
         self.id, self.meta, self.path = id, meta, path
         self.part = path.with_name(path.name + ".part")
         self.dropped: Counter[str] = Counter()
-        self._config, self._done = config or WriterConfig(), done
+        self.config, self._done = config or WriterConfig(), done
         self._check = StreamChecker(meta)
         self._queue: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
@@ -79,7 +79,7 @@ class EpisodeWriter:
         self._start_ns = time.time_ns()
         self._handle = _create(self.part)
         try:
-            self._sink = EpisodeSink(Output(self._handle), id, meta, self._start_ns, self._config.pictures)
+            self._sink = EpisodeSink(Output(self._handle), id, meta, self._start_ns, self.config.pictures)
         except OSError as error:
             os.close(self._handle)
             self.part.unlink(missing_ok=True)
@@ -188,17 +188,17 @@ class EpisodeWriter:
             raise EpisodeError(f"episode {self.id} is closed", do="open another")
 
     def _check_pending(self) -> None:
-        if self._pending["step"] >= self._config.pending_steps and not self._config.wait:
+        if self._pending["step"] >= self.config.pending_steps and not self.config.wait:
             raise EpisodeError(
                 "the disk has stopped taking the episode", found=f"{self._pending['step']} steps waiting",
                 do="look at the disk; what was written so far is kept",
             )
 
     def _room(self, budget: str, size: int) -> bool:
-        limit = self._config.picture_bytes if budget == "picture" else self._config.sample_bytes
-        while self._config.wait and self._pending[budget] > limit and self._error is None:
-            time.sleep(self._config.poll_s)
-        return size == 0 or self._config.wait or self._pending[budget] + size <= limit
+        limit = self.config.picture_bytes if budget == "picture" else self.config.sample_bytes
+        while self.config.wait and self._pending[budget] > limit and self._error is None:
+            time.sleep(self.config.poll_s)
+        return size == 0 or self.config.wait or self._pending[budget] + size <= limit
 
     def _put(self, sizes: Mapping[str, int], job: Callable[[], None]) -> None:
         def run() -> None:
@@ -215,9 +215,9 @@ class EpisodeWriter:
     def _run(self) -> None:
         try:
             flushed = time.monotonic()
-            while not self._stop.wait(self._config.poll_s):
-                self._drain(flushed + self._config.flush_s)
-                if time.monotonic() - flushed >= self._config.flush_s:
+            while not self._stop.wait(self.config.poll_s):
+                self._drain(flushed + self.config.flush_s)
+                if time.monotonic() - flushed >= self.config.flush_s:
                     self._sink.flush()
                     flushed = time.monotonic()
             if not self._discarded:

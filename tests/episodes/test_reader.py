@@ -17,8 +17,8 @@ from mcap.data_stream import RecordBuilder
 from mcap.writer import CompressionType, Writer
 
 from robot_fb.episodes import records
-from robot_fb.episodes.episode import read_episode
 from robot_fb.episodes.exchange.bags import read_bag
+from robot_fb.episodes.reading import read_episode
 from robot_fb.episodes.repair import repair
 from robot_fb.episodes.store import Store
 from robot_fb.episodes.verify import verify, verify_file

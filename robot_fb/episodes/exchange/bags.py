@@ -15,7 +15,7 @@ from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
 
 from robot_fb.episodes import records
-from robot_fb.episodes.episode import named, opened
+from robot_fb.episodes.reading import named, opened
 from robot_fb.errors import BrokenFileError, EpisodeError, UnknownNameError
 from robot_fb.registry import closest
 
