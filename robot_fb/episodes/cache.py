@@ -26,6 +26,7 @@ import numpy as np
 
 from robot_fb.episodes.episode import Episode
 from robot_fb.episodes.index import Entry
+from robot_fb.episodes.reading import read_episode
 from robot_fb.episodes.schema import meta_from_json
 from robot_fb.episodes.store import Store
 from robot_fb.episodes.writer import disk_error
@@ -198,7 +199,7 @@ def _build(
         for done, entry in enumerate(entries):
             if progress:
                 progress(done, len(entries))
-            episode = store.read(entry.id)
+            episode = read_episode(store.file(entry.id), wanted)
             for name, values in _columns(episode, wanted).items():
                 if name not in columns:
                     columns[name] = _Column(folder / f"{quote(name, safe='')}.npy", values, total)

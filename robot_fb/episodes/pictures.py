@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 
 from robot_fb.errors import BrokenFileError, ConfigError
+
+LARGEST = 1 << 28
+"""Pixels of the largest picture that is decoded."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,11 @@ def decode(data: np.ndarray, shape: tuple[int, ...] | None = None) -> np.ndarray
     Raises:
         BrokenFileError: no picture, or not of that shape.
     """
+    size = _size(bytes(data[:65536]))
+    if shape is not None and size is not None and size != shape[:2]:  # before it costs memory
+        raise BrokenFileError("a picture has another size than its stream", expected=shape, found=size)
+    if size is not None and size[0] * size[1] > LARGEST:
+        raise BrokenFileError("a picture is too large", expected=f"at most {LARGEST} pixels", found=size)
     try:
         picture = cv2.imdecode(np.asarray(data, np.uint8), cv2.IMREAD_UNCHANGED) if len(data) else None
     except cv2.error as error:
@@ -61,6 +70,20 @@ def decode(data: np.ndarray, shape: tuple[int, ...] | None = None) -> np.ndarray
     if picture.size != np.prod(shape) or picture.dtype != np.uint8:
         raise BrokenFileError("a picture has another size than its stream", expected=shape, found=picture.shape)
     return picture.reshape(shape)
+
+
+def _size(data: bytes) -> tuple[int, int] | None:
+    """(height, width) as a PNG's or JPEG's header says; None where it is neither or says nothing."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
+        width, height = struct.unpack_from(">II", data, 16)
+        return height, width
+    at = 2
+    while data.startswith(b"\xff\xd8") and at + 9 <= len(data) and data[at] == 0xFF:
+        if 0xC0 <= data[at + 1] <= 0xCF and data[at + 1] not in (0xC4, 0xC8, 0xCC):  # a start of frame
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return height, width
+        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return None
 
 
 def _swap(picture: np.ndarray) -> np.ndarray:

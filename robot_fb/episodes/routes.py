@@ -18,6 +18,9 @@ from robot_fb.errors import BrokenFileError
 
 METADATA_KEY = "robot_fb"
 
+MOST_NUMBERS = 1 << 28
+"""In one value of a stream; a file that claims more is damaged."""
+
 JOINTS = ("joint/position", "joint/velocity", "joint/effort")
 
 ARRAYS = {  # numpy dtype -> std_msgs type that holds it exactly
@@ -80,7 +83,10 @@ class Route:
         try:
             data = json.loads(text)
             fields = fields_from_json(json.dumps(data["fields"]))
-            return cls(topic, kind, str(data["codec"]), fields, str(data["role"]), int(data["window"]))
+            window = int(data["window"])
+            if window and (len(fields) != 1 or fields[0].shape[:1] != (window,)):
+                raise ValueError("a window of another length than its stream")
+            return cls(topic, kind, str(data["codec"]), fields, str(data["role"]), window)
         except (ValueError, KeyError, TypeError) as error:
             raise BrokenFileError(f"channel {topic} describes its stream wrongly", found=str(error)) from error
 
@@ -99,7 +105,7 @@ def fields_from_json(text: str) -> tuple[Field, ...]:
     try:
         fields = tuple(Field(str(n), tuple(map(int, s)), str(np.dtype(d)), str(u)) for n, s, d, u in json.loads(text))
         for f in fields:
-            if f.dtype not in ARRAYS or np.prod(f.shape, dtype=float) > 1e9 or min(f.shape, default=1) < 0:
+            if f.dtype not in ARRAYS or np.prod(f.shape, dtype=float) > MOST_NUMBERS or min(f.shape, default=1) < 0:
                 raise ValueError(f"an impossible shape or dtype of {f.name}")
     except (ValueError, TypeError) as error:
         raise BrokenFileError("a channel describes its streams wrongly", found=str(error)) from error

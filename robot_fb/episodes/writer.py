@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import threading
 import time
@@ -22,6 +23,8 @@ from robot_fb.episodes.sink import EpisodeSink, Output
 from robot_fb.errors import DiskFullError, EpisodeError, RobotFbError
 from robot_fb.types import EpisodeMeta, Feedback, Step
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class WriterConfig:
@@ -38,8 +41,8 @@ class WriterConfig:
         pictures: how pictures are compressed.
     """
 
-    flush_s: float = 0.2
-    poll_s: float = 0.05
+    flush_s: float = 0.12
+    poll_s: float = 0.04
     picture_bytes: int = 128 << 20
     sample_bytes: int = 64 << 20
     pending_steps: int = 20_000
@@ -106,7 +109,7 @@ class EpisodeWriter:
         room = self._room("picture", sum(pictures.values()))
         if not room:
             obs = {name: value for name, value in obs.items() if name not in pictures}
-            self.dropped.update(pictures.keys())
+            self._drop(list(pictures))
             pictures = {}
         kept = replace(step, obs=obs, proposed=proposed, executed=executed, scores=dict(step.scores))
         self._check_pending()
@@ -123,7 +126,7 @@ class EpisodeWriter:
         value = self._check.sample(stream, sample)
         budget = "picture" if value.dtype == np.uint8 else "sample"
         if not self._room(budget, value.nbytes):
-            self.dropped[stream] += 1
+            self._drop([stream])
             return
         self._put({budget: value.nbytes}, lambda: self._sink.sample(stream, float(stamp), value))
 
@@ -193,6 +196,14 @@ class EpisodeWriter:
                 "the disk has stopped taking the episode", found=f"{self._pending['step']} steps waiting",
                 do="look at the disk; what was written so far is kept",
             )
+
+    def _drop(self, streams: list[str]) -> None:
+        with self._lock:
+            first = not self.dropped
+            self.dropped.update(streams)
+        if first:
+            logger.warning("the disk does not keep up with episode %s: %s and more may be missing; numbers of steps "
+                           "are kept", self.id, ", ".join(streams))
 
     def _room(self, budget: str, size: int) -> bool:
         limit = self.config.picture_bytes if budget == "picture" else self.config.sample_bytes

@@ -128,7 +128,7 @@ def test_a_disk_full_from_the_start_is_said(store, full_disk):
         store.open(META)
 
 
-def test_a_slow_disk_loses_pictures_first_and_says_how_many(tmp_path, monkeypatch):
+def test_a_slow_disk_loses_pictures_first_and_says_how_many(tmp_path, monkeypatch, caplog):
     """Given a disk that takes nothing for a while, the steps' numbers all survive and the gaps are counted."""
     store = Store(tmp_path / "store", create=True, writer=WriterConfig(picture_bytes=100_000))
     writer, gate = store.open(META), threading.Event()
@@ -143,6 +143,8 @@ def test_a_slow_disk_loses_pictures_first_and_says_how_many(tmp_path, monkeypatc
     for step in steps:
         writer.add_step(step)
     assert writer.dropped["camera/scene"] > 0
+    assert [r.getMessage() for r in caplog.records if "does not keep up" in r.getMessage()][1:] == []
+    assert "does not keep up" in caplog.text
     gate.set()
     writer.close(True)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
 
+import cv2
 import lz4.frame
+import numpy as np
 import pytest
 import zstandard
 from episode_samples import META, make_steps
@@ -16,7 +19,7 @@ from mcap import records as mcap
 from mcap.data_stream import RecordBuilder
 from mcap.writer import CompressionType, Writer
 
-from robot_fb.episodes import records
+from robot_fb.episodes import pictures, records
 from robot_fb.episodes.exchange.bags import read_bag
 from robot_fb.episodes.reading import read_episode
 from robot_fb.episodes.repair import repair
@@ -164,7 +167,22 @@ def test_lengths_are_not_trusted(tmp_path):
             read_all(path)
 
 
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("name", [".png", ".jpg"])
+def test_a_picture_that_claims_to_be_huge_is_refused_before_it_is_decoded(name):
+    done, data = cv2.imencode(name, np.zeros((8, 8, 3), np.uint8))
+    file = bytearray(data.tobytes())
+    place = 16 if name == ".png" else file.index(b"\xff\xc0") + 5
+    file[place : place + 4] = b"\x7f\xff\x7f\xff"
+
+    with pytest.raises(BrokenFileError, match="another size"):
+        pictures.decode(np.frombuffer(file, np.uint8), (8, 8, 3))
+    with pytest.raises(BrokenFileError, match=r"too large|cannot be decoded"):
+        pictures.decode(np.frombuffer(file, np.uint8))
+    assert done and pictures.decode(data.ravel(), (8, 8, 3)).shape == (8, 8, 3)
+
+
+EXAMPLES = int(os.environ.get("ROBOT_FB_FUZZ", "50"))
+FUZZ = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 FLIPS = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), min_size=1, max_size=8)
 
 

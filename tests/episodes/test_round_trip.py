@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from episode_samples import META, STREAMS, assert_same_step, make_steps
+from mcap.reader import make_reader
 from rosbags.highlevel import AnyReader
 
 from robot_fb.episodes.sink import new_rows
@@ -170,6 +171,21 @@ def test_rosbag_tools_read_every_message(store, record):
     for topic, stamp, message in decoded:
         if hasattr(message, "header"):
             assert message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == stamp, topic
+
+
+def test_the_indexed_reader_of_mcap_finds_every_message(store, record):
+    id = record(make_steps(30))
+
+    with store.file(id).open("rb") as file:
+        reader = make_reader(file, validate_crcs=True)
+        summary = reader.get_summary()
+        count = sum(1 for _ in reader.iter_messages())
+        metadata = [record.name for record in reader.iter_metadata()]
+
+    assert summary is not None and summary.statistics is not None
+    assert count == summary.statistics.message_count > 30 * len(STREAMS)
+    assert all(index.uncompressed_size <= 256 * 1024 for index in summary.chunk_indexes)
+    assert metadata == ["robot_fb.episode", "robot_fb.episode", "robot_fb.outcome"]
 
 
 def test_an_unknown_stream_or_episode_is_a_clear_error(store, record):
