@@ -17,10 +17,11 @@ DIRECTIONS = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], float)
 COMMITMENTS = 2
 """How often the plug may be pushed to a side in one episode."""
 
-COMMITTED, WITHDRAWN = 0.005, 0.003
-"""A side counts as tried beyond 5 mm from the centre, and again only after a return to within 3 mm."""
+COMMITTED, WITHDRAWN = 0.0045, 0.0035
+"""A side counts as tried beyond 4.5 mm from the centre, and again only after a return to within 3.5 mm; the
+opening itself leaves 3 mm."""
 
-SEATED = 0.012
+SEATED = 0.0085
 """How far towards the open side a seated plug is [m]."""
 
 
@@ -45,7 +46,7 @@ class KeyedSocketEnv(CellEnv):
         scene.add_contact_sensor(spec)
 
     def place(self) -> None:
-        """Draws the open side, the socket's place (±25 mm) and the start of the arm (±15 mm, 25 to 45 mm above)."""
+        """Draws the open side, the socket's place (±25 mm) and the start of the arm (±15 mm, 30 to 50 mm above)."""
         rng = self.np_random
         self._side = int(rng.integers(4))
         self._commitments, self._withdrawn = 0, True
@@ -53,7 +54,7 @@ class KeyedSocketEnv(CellEnv):
         self.model.body("socket").pos[:2] = centre
         half = self._side * np.pi / 4
         self.model.body("key").quat = [np.cos(half), 0, 0, np.sin(half)]
-        height = (scene.LIP_TOP + scene.GRASP) * 1e-3 + rng.uniform(0.025, 0.045)
+        height = (scene.LIP_TOP + scene.GRASP) * 1e-3 + rng.uniform(0.03, 0.05)
         control.solve_pose(self.model, self.data, np.append(centre + rng.uniform(-0.015, 0.015, 2), height))
         self.data.qpos[7:9] = scene.STEM * 1e-3
         self.data.ctrl[6:8] = 0.0

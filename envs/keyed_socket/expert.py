@@ -18,7 +18,7 @@ SIDEWAYS = 0.004
 friction takes about 1.5 N."""
 
 LIP = (scene.LIP_TOP - scene.FLOOR) * 1e-3
-HOVER = LIP + 0.008
+HOVER = LIP + 0.018
 """Height of the foot above the socket's floor while it looks for the centre [m]."""
 
 

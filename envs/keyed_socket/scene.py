@@ -1,8 +1,9 @@
 """The plug and the keyed socket, in boxes.
 
-Seen from above the socket is a square lip with a square opening. Underneath, in the black, the floor reaches under
-three sides and walls close them; on the open side the floor ends in a pocket 8 mm deeper, and there is no wall. A plug
-pressed on the floor is not carried on the open side, so it pushes back with a torque that points there. Lengths in mm.
+Seen from above the socket is a square lip with a funnel and a square opening. Underneath, in the black, the floor
+reaches under three sides and walls close them; on the open side the floor ends in a pocket 8 mm deeper, and there is no
+wall. A plug pressed on the floor is not carried on the open side, so it pushes back with a torque that points there.
+Lengths in mm.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import numpy as np
 
 FOOT, FOOT_HEIGHT = 12.0, 8.0
 STEM, STEM_TOP, GRASP = 5.0, 60.0, 48.0
-LIP_BOTTOM, LIP_TOP, OPENING, OUTER = 19.0, 23.0, 20.0, 55.0
-FLOOR, POCKET_FLOOR, POCKET_EDGE, WALL, FAR_WALL = 9.0, 1.0, 2.0, 20.2, 28.0
+LIP_BOTTOM, LIP_TOP, OPENING, OUTER = 19.0, 23.0, 15.0, 55.0
+FUNNEL_REACH, FUNNEL_SLOPE = 16.0, 0.7
+FLOOR, POCKET_FLOOR, POCKET_EDGE, WALL, FAR_WALL = 9.0, 1.0, -3.0, 18.2, 24.5
 
 BLACK = (0.0, 0.0, 0.0, 1.0)
 GREY = (0.45, 0.47, 0.5, 1.0)
+LIGHT = (0.75, 0.77, 0.8, 1.0)
 
 Span = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 
@@ -28,6 +31,7 @@ def add_socket(spec: mujoco.MjSpec) -> None:
         _box(socket, span, GREY)
     for span in _ring(OUTER - 2, OUTER, (0, LIP_BOTTOM)):
         _box(socket, span, GREY)
+    _add_funnel(socket)
     key = socket.add_body(name="key")
     reach = OUTER - 2
     _box(key, ((-reach, reach), (-reach, reach), (0, POCKET_FLOOR)), BLACK)
@@ -36,6 +40,23 @@ def add_socket(spec: mujoco.MjSpec) -> None:
     _box(key, ((-WALL, reach), (WALL, reach), (POCKET_FLOOR, LIP_BOTTOM)), BLACK)
     _box(key, ((-WALL, reach), (-reach, -WALL), (POCKET_FLOOR, LIP_BOTTOM)), BLACK)
     _box(key, ((FAR_WALL, reach), (-WALL, WALL), (POCKET_FLOOR, LIP_BOTTOM)), BLACK)
+
+
+def _add_funnel(socket: mujoco.MjsBody) -> None:
+    """Four slopes (`FUNNEL_SLOPE` rad) that lead a plug which comes down beside the opening into it."""
+    along, up = np.cos(FUNNEL_SLOPE), np.sin(FUNNEL_SLOPE)
+    thick = 1.5
+    half = FUNNEL_REACH / 2
+    middle = np.array([OPENING + along * half + up * thick, 0.0, LIP_TOP + up * half - along * thick])
+    for quarter in range(4):
+        yaw = quarter * np.pi / 2
+        turn, tilt, quat = np.array([np.cos(yaw / 2), 0, 0, np.sin(yaw / 2)]), np.zeros(4), np.zeros(4)
+        mujoco.mju_axisAngle2Quat(tilt, np.array([0.0, 1.0, 0.0]), -FUNNEL_SLOPE)
+        mujoco.mju_mulQuat(quat, turn, tilt)
+        where = np.zeros(3)
+        mujoco.mju_rotVecQuat(where, middle * 1e-3, turn)
+        slope = _box(socket, ((-half, half), (-OPENING - 8, OPENING + 8), (-thick, thick)), LIGHT)
+        slope.pos, slope.quat = where, quat
 
 
 def add_plug(spec: mujoco.MjSpec) -> None:

@@ -64,7 +64,7 @@ class ResidualConfig:
     touch_augment_n: float = 3.0
     action_penalty: float = 0.003
     force_penalty: float = 0.1
-    force_threshold_n: float = 9.0
+    force_threshold_n: float = 12.0
     buffer: int = 60_000
     policy: dict[str, Any] = field(default_factory=dict)
 
