@@ -17,7 +17,12 @@ from robot_fb.runtime.tasks import find_task
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("keyed_soket", "keyed_socket"), ("gym:HalfCheeta-v5", "HalfCheetah"), ("gmy:X-v0", "gym"), ("metaworld:x", "pip")],
+    [
+        ("keyed_soket", "keyed_socket"),
+        ("gym:HalfCheeta-v5", "HalfCheetah"),
+        ("gmy:X-v0", "gym"),
+        ("metaworld:x", "pip"),
+    ],
 )
 def test_unknown_tasks_get_a_hint(name: str, hint: str):
     with pytest.raises(RobotFbError, match=hint):

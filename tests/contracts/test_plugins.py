@@ -1,0 +1,65 @@
+"""Every registered plugin keeps its Protocol."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from robot_fb import interfaces, registry
+from robot_fb.types import ActionSpec, PolicySpec, StreamSpec
+
+CLONED = [name for name in registry.names("policies") if hasattr(registry.load("policies", name), "loss")]
+
+
+def spec() -> PolicySpec:
+    streams = {"camera/wrist": StreamSpec((32, 32, 3), "uint8"), "tcp/pose": StreamSpec((7,))}
+    return PolicySpec("contract", streams, ActionSpec((-1.0, -1.0), (1.0, 1.0)), 0.05, horizon=8, execute=4)
+
+
+@pytest.mark.parametrize("group", registry.GROUPS)
+def test_every_entry_point_can_be_loaded(group):
+    for name in registry.names(group):
+        assert registry.load(group, name) is not None
+
+
+@pytest.mark.parametrize("name", registry.names("tasks"))
+def test_tasks(name):
+    task = registry.load("tasks", name)()
+    assert isinstance(task, interfaces.Task) and task.name == name
+    env = task.make(cameras=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped, skip_render_check=True)
+    expert = task.expert(env)
+    obs, info = env.reset(seed=1)
+    assert set(obs) == set(env.unwrapped.stream_specs) and not any("hidden" in key for key in obs)
+    if expert is not None:
+        assert isinstance(expert, interfaces.Expert)
+        expert.reset()
+        assert env.action_space.contains(np.asarray(expert.act(), np.float32))
+    *_, info = env.step(env.action_space.sample())
+    assert {"success", "peak_force", "failure"} <= set(info)
+    ceiling = task.ceiling()
+    assert ceiling is None or (0 < ceiling.success_rate < 1 and ceiling.reason)
+
+
+@pytest.mark.parametrize("name", CLONED)
+def test_policies(name):
+    policy = registry.load("policies", name)(spec())
+    assert isinstance(policy, interfaces.LanePolicy)
+    obs = {"camera/wrist": np.zeros((2, 32, 32, 3), np.uint8), "tcp/pose": np.zeros((2, 7), np.float32)}
+    policy.reset_lanes(2, 0)
+    plans = policy.act_lanes(obs, np.ones(2, bool))
+    assert plans.shape == (2, 8, 2) and plans.dtype == np.float32 and np.abs(plans).max() <= 1
+    assert policy.embed_lanes(obs).shape == (2, policy.spec.embed_dim)
+    policy.reset(0)
+    one = policy.act({key: value[0] for key, value in obs.items()})
+    assert one.actions.shape == (8, 2)
+
+
+@pytest.mark.parametrize("name", registry.names("robots"))
+def test_robots(name):
+    assert all(hasattr(registry.load("robots", name), method) for method in ("read", "write", "stop", "reset"))

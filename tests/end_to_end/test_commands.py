@@ -1,0 +1,90 @@
+"""The real command in a process of its own: help pages, mistakes, and the whole demo in small."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HELP = [
+    ["tasks"], ["record"], ["train", "bc"], ["train", "residual"], ["eval"], ["report"], ["demo"], ["doctor"],
+    ["bench"], ["episodes"],
+]
+
+
+def robot_fb(*words: str, cwd: Path | None = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "robot_fb.cli.main", *words], capture_output=True, text=True, timeout=timeout, cwd=cwd
+    )
+
+
+@pytest.mark.parametrize("verb", HELP, ids=" ".join)
+def test_every_verb_explains_itself(verb):
+    done = robot_fb(*verb, "--help")
+    assert done.returncode == 0 and len(done.stdout) > 100
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["recrod"], "did you mean 'record'"),
+        (["record", "--task", "keyed_soket", "--out", "x"], "did you mean 'keyed_socket'"),
+        (["eval", "--policy", "nowhere"], "no checkpoint at nowhere"),
+        (["eval", "--policy", "expert", "--task", "keyed_socket", "--touch", "lost"], "unknown ablation mode"),
+        (["train", "bc", "--data", "nowhere", "--out", "x"], "no episode store at nowhere"),
+        (["train", "bc", "--data", "x", "--policy", "difusion", "--out", "x"], "diffusion"),
+        (["train", "residual", "--base", "nowhere", "--out", "x"], "no checkpoint at nowhere"),
+        (["report", "nowhere"], "is not a run"),
+        (["bench", "sped"], "did you mean 'speed'"),
+        (["eval", "--config", "nowhere.yaml"], "no config file at nowhere.yaml"),
+        (["episodes", "ls", "nowhere"], "nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_one_line_and_status_2(tmp_path, words, hint):
+    done = robot_fb(*words, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert hint in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_unknown_config_key_names_the_nearest(tmp_path):
+    (tmp_path / "c.yaml").write_text("episods: 3\n")
+    done = robot_fb("record", "--config", "c.yaml", "--task", "keyed_socket", "--out", "x", cwd=tmp_path)
+    assert done.returncode == 2 and "did you mean 'episodes'" in done.stderr
+
+
+def test_tasks_as_json():
+    rows = {row["task"]: row for row in json.loads(robot_fb("tasks", "--json").stdout)}
+    assert rows["keyed_socket"]["ceiling"] == 0.5 and rows["pick_place"]["ceiling"] is None
+
+
+def test_the_demo_in_small_shows_every_stage_and_does_nothing_twice(tmp_path):
+    done = robot_fb("demo", "--quick", "--out", "d", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    document = json.loads(done.stdout)
+    labels = [row["label"] for row in document["rows"]]
+    assert labels[0] == "base, by sight" and len(labels) == 5
+    page = (tmp_path / "d" / "report.html").read_text()
+    assert page.count("data:image/png") >= 2 and not re.search(r"(src|href)=\"http", page)
+    again = robot_fb("demo", "--quick", "--out", "d", "--json", cwd=tmp_path)
+    assert again.returncode == 0 and "robot-fb train" not in again.stderr
+    other = robot_fb("demo", "--quick", "--out", "d", "--seed", "1", cwd=tmp_path)
+    assert other.returncode == 2 and "another seed" in other.stderr
+
+
+def test_the_readme_names_only_commands_that_exist():
+    text = (ROOT / "README.md").read_text()
+    found = re.findall(r"robot-fb ([a-z]+)(?: (bc|residual|speed|log|human))?", text)
+    from robot_fb.cli.main import VERBS
+
+    assert found and {verb for verb, _ in found} <= set(VERBS)
+    lines = [line for line in text.splitlines() if line.startswith("    robot-fb")]
+    flags = {flag for line in lines for flag in re.findall(r"--[a-z-]+", line)}
+    pages = "".join(robot_fb(*verb, "--help").stdout for verb in HELP)
+    assert {flag for flag in flags if flag not in pages and flag not in ("--preset", "--config")} == set()
