@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from episode_samples import META, make_steps
 
-from robot_fb.episodes import cache
+from robot_fb.episodes import arrays as arrays_of_a_cache
+from robot_fb.episodes import cache, cache_build
 from robot_fb.episodes.cache import load_arrays
 from robot_fb.episodes.store import Store
 from robot_fb.errors import BrokenFileError, EpisodeError, ObservationError, UnknownNameError
@@ -25,13 +26,13 @@ HERE = Path(__file__).parent
 def builds(monkeypatch):
     """The caches that are built, as they are."""
     built = []
-    build = cache._build
+    build = cache.build
 
-    def counted(*args):
-        built.append(args[1])
-        return build(*args)
+    def counted(place, *args):
+        built.append(place)
+        return build(place, *args)
 
-    monkeypatch.setattr(cache, "_build", counted)
+    monkeypatch.setattr(cache, "build", counted)
     return built
 
 
@@ -78,6 +79,29 @@ def test_it_is_built_once_and_anew_when_episodes_change(store, record, builds):
     record(make_steps(3))
     assert load_arrays(store).episode_ends.tolist() == [2, 5]
     assert len(builds) == 2
+
+
+def test_a_grown_set_decodes_only_what_is_new(store, record, monkeypatch):
+    runs = [make_steps(n, seed=n) for n in (2, 3, 4)]
+    ids = [record(run) for run in runs[:2]]
+    load_arrays(store)
+    decoded = []
+    read_episode = cache_build.read_episode
+
+    def counted(path, streams):
+        decoded.append(path)
+        return read_episode(path, streams)
+
+    monkeypatch.setattr(cache_build, "read_episode", counted)
+    ids.append(record(runs[2]))
+
+    arrays = load_arrays(store, ids=ids[::-1])
+
+    assert decoded == [store.file(ids[2])]
+    steps = [step for run in runs[::-1] for step in run]
+    for name, rows in arrays.streams.items():
+        assert rows.tobytes() == np.stack([step.obs[name] for step in steps]).tobytes()
+    assert arrays.actions.tobytes() == np.stack([step.executed for step in steps]).tobytes()
 
 
 def test_other_content_under_the_same_name_is_noticed(store, record, builds):
@@ -158,11 +182,11 @@ def test_processes_that_build_at_once_agree(store, record):
 
 
 def test_old_caches_are_cleared_away(store, record):
-    ids = [record(make_steps(2)) for _ in range(cache.KEEP + 2)]
+    ids = [record(make_steps(2)) for _ in range(cache_build.KEEP + 2)]
     for id in ids:
         load_arrays(store, ids=[id])
 
-    assert len([p for p in (store.path / "cache").iterdir() if p.is_dir()]) == cache.KEEP
+    assert len([p for p in (store.path / "cache").iterdir() if p.is_dir()]) == cache_build.KEEP
 
 
 def test_the_cache_may_be_deleted(store, record):
@@ -218,5 +242,5 @@ def test_no_pickle_is_ever_read(store, record):
     arrays = load_arrays(store)
 
     assert arrays.actions.dtype == np.float32
-    assert json.loads((folder / "about.json").read_text())["layout"] == cache.LAYOUT
+    assert json.loads((folder / "about.json").read_text())["layout"] == arrays_of_a_cache.LAYOUT
     assert Store(store.path).query() == list(arrays.ids)
