@@ -120,11 +120,14 @@ class Store:
         found: list[index.Entry] = []
         fresh: list[index.Entry] = []
         for path in sorted(self.episodes.glob("*.mcap")):
-            stat = path.stat()
-            entry = known.get(path.name.removesuffix(".mcap"))
-            if entry is None or (entry.size, entry.mtime_ns) != (stat.st_size, stat.st_mtime_ns):
-                entry = index.describe(path)
-                fresh.append(entry)
+            try:
+                stat = path.stat()
+                entry = known.get(path.name.removesuffix(".mcap"))
+                if entry is None or (entry.size, entry.mtime_ns) != (stat.st_size, stat.st_mtime_ns):
+                    entry = index.describe(path)
+                    fresh.append(entry)
+            except FileNotFoundError:  # somebody has just removed it
+                continue
             found.append(entry)
         if fresh:
             with suppress(OSError):  # a read-only store can still be read

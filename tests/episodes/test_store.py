@@ -13,9 +13,17 @@ from robot_fb.config import write_yaml
 from robot_fb.episodes.repair import repair
 from robot_fb.episodes.store import Store
 from robot_fb.errors import EpisodeError, NewerFormatError, StoreBusyError, UnknownNameError
+from robot_fb.interfaces import EpisodeStore, EpisodeWriter
 from robot_fb.types import Evaluation, Intervention, Language, Outcome, Preference, Ranking, Segment
 
 HERE = Path(__file__).parent
+
+
+def test_store_and_writer_keep_their_protocols(store):
+    with store.open(META) as writer:
+        assert isinstance(store, EpisodeStore)
+        assert isinstance(writer, EpisodeWriter)
+        writer.discard()
 
 
 def test_query_finds_by_what_is_known(store, record):
@@ -129,6 +137,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from episode_samples import META, make_steps
 from robot_fb.episodes.store import Store
+from robot_fb.interfaces import EpisodeStore, EpisodeWriter
 from robot_fb.types import Evaluation
 store = Store(Path(sys.argv[1]), create=True)
 print("ready", flush=True)
