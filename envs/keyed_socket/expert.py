@@ -44,7 +44,7 @@ class KeyedSocketExpert:
     def _approach(self, offset: np.ndarray) -> np.ndarray:
         """Looks for the centre at a height, and goes down in the measure that it is found."""
         centred = np.clip(1.5 - np.abs(offset[:2]).max() / 0.005, 0.0, 1.0)
-        down = -0.003 if offset[2] < 0.01 else -0.006
+        down = -0.003 if offset[2] < LIP else -0.005
         hover = np.clip(0.5 * (HOVER - offset[2]), -0.006, 0.006) if offset[2] > LIP else 0.0
         sideways = np.clip(-offset[:2], -SIDEWAYS, SIDEWAYS)
         return np.array([*sideways, centred * down + (1 - centred) * hover, 0.0, 1.0], np.float32)

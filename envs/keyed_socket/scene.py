@@ -27,7 +27,7 @@ Span = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 def add_socket(spec: mujoco.MjSpec) -> None:
     """Adds body `socket` (the lip) and, inside it, body `key` (what is hidden; its yaw chooses the open side)."""
     socket = spec.worldbody.add_body(name="socket", pos=[0.5, 0, 0])
-    for span in _ring(OPENING, OUTER, (LIP_BOTTOM, LIP_TOP)):
+    for span in _ring(OPENING + 1, OUTER, (LIP_BOTTOM, LIP_TOP)):  # the funnel ends inside: no ledge
         _box(socket, span, GREY)
     for span in _ring(OUTER - 2, OUTER, (0, LIP_BOTTOM)):
         _box(socket, span, GREY)
