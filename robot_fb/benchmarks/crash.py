@@ -35,7 +35,7 @@ class Killed:
         finished: episodes that were closed before.
         finished_intact: all of them read back with all their steps.
         repaired: the open one is whole again, or had not begun.
-        lost_s: time between the last step that was added and the last that was saved [s].
+        lost_s: how long before the kill the oldest lost step was added [s]; all that is older is safe.
     """
 
     finished: int
@@ -69,6 +69,7 @@ def kill_one(path: Path, after_s: float) -> Killed:
         assert child.stdout is not None
         lines = [child.stdout.readline(), child.stdout.readline()]
         time.sleep(after_s)
+        killed_at = time.monotonic()  # one clock for all processes
         child.send_signal(signal.SIGKILL)
         lines += child.stdout.readlines()
     said = [json.loads(line) for line in lines if line.endswith("\n")]
@@ -88,10 +89,8 @@ def kill_one(path: Path, after_s: float) -> Killed:
     saved = 0
     if last_open is not None and store.file(last_open).exists():
         saved = len(store.read(last_open))
-    lost = added[-1] - added[saved - 1] if added and 0 < saved < len(added) else 0.0
-    if added and not saved:
-        lost = added[-1] - added[0] + DT
-    return Killed(len(finished), intact, repaired and not store.parts(), lost)
+    lost_s = max(0.0, killed_at - added[saved]) if saved < len(added) else 0.0
+    return Killed(len(finished), intact, repaired and not store.parts(), lost_s)
 
 
 def row(kills: int, seed: int = 0, at_once: int = 2) -> dict[str, Any]:

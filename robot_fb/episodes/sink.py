@@ -162,10 +162,12 @@ class EpisodeSink:
         if route.window:
             self._window(route, values[0], self._windows.get(name), stamp)
             self._windows[name] = values[0]
-        elif name in self._latest and same_bits(self._latest[name], values[0]):
-            return  # its own samples hold it already
-        else:
+        elif not all(self._sampled(f.name, value) for f, value in zip(route.fields, values, strict=True)):
             self._encode(route, values, stamp)
+
+    def _sampled(self, name: str, value: np.ndarray) -> bool:
+        """Whether the newest own-rate sample of a stream is this value, so that it is in the file already."""
+        return name in self._latest and same_bits(self._latest[name], value)
 
     def _window(self, route: Route, window: np.ndarray, previous: np.ndarray | None, stamp: int) -> None:
         """Logs the rows that came since the last step, each with its own stamp; the last row is of now."""

@@ -78,6 +78,7 @@ class EpisodeWriter:
         self._error: RobotFbError | None = None
         self._outcome: schema.Outcome | None = None
         self._discarded = self._over = False
+        self._first = True
         self._stop = threading.Event()
         self._start_ns = time.time_ns()
         self._handle = _create(self.part)
@@ -106,7 +107,9 @@ class EpisodeWriter:
         self._require_open()
         obs, proposed, executed = self._check.step(step)
         pictures = {name: value.nbytes for name, value in obs.items() if value.dtype == np.uint8}
-        room = self._room("picture", sum(pictures.values()))
+        # The first step shows which streams there are, so all of it is kept.
+        room = self._first or self._room("picture", sum(pictures.values()))
+        self._first = False
         if not room:
             obs = {name: value for name, value in obs.items() if name not in pictures}
             self._drop(list(pictures))

@@ -124,6 +124,21 @@ def test_own_rate_samples_are_kept_apart_from_what_steps_saw(store):
         assert_same_step(found, added)
 
 
+def test_joints_sampled_at_their_own_rate_do_not_hide_the_others(store):
+    """Given positions that come at their own rate, velocities of the same message are logged at every step."""
+    streams = {name: STREAMS[name] for name in ("joint/position", "joint/velocity")}
+    steps = make_steps(3, streams=streams)
+    writer = store.open(dataclasses.replace(META, streams=streams))
+    for step in steps:
+        writer.add_sample("joint/position", step.t, step.obs["joint/position"])
+        writer.add_step(step)
+    writer.close(True)
+
+    for found, added in zip(store.read(writer.id).steps, steps, strict=True):
+        assert_same_step(found, added)
+    assert len(store.samples(writer.id, "joint/position").t) == 3
+
+
 def test_large_pictures_are_jpeg_and_near(store):
     meta = dataclasses.replace(META, streams={"camera/scene": StreamSpec((240, 320, 3), "uint8")})
     ramp = np.broadcast_to(np.linspace(0, 255, 320)[None, :, None], (240, 320, 3)).astype(np.uint8)
