@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ class RunResult:
         steps: decisions made.
         ret: sum of rewards.
         overruns: ticks that took longer than their period; counted only when paced.
+        holds: ticks at which the robot held still, the plan being too old to follow.
         info: the task's last words.
     """
 
@@ -30,6 +33,7 @@ class RunResult:
     steps: int
     ret: float
     overruns: int = 0
+    holds: int = 0
     info: dict[str, Any] = field(default_factory=dict)
 
 
@@ -37,7 +41,7 @@ def run(
     robot: Robot,
     policy: Policy,
     arbiter: Arbiter,
-    monitors: dict[str, FailureDetector],
+    monitors: Mapping[str, FailureDetector],
     subscribers: Sequence[Subscriber],
     meta: EpisodeMeta,
     *,
@@ -47,12 +51,16 @@ def run(
 ) -> RunResult:
     """Runs one episode: observe, plan, decide, move, tell.
 
+    In a simulation time stands still while the policy plans. A real robot's time does not: when paced, the action is
+    the one that the plan means for now, and a plan that took longer than it reaches is not followed: the robot holds.
+
     Args:
         robot: reset by this call with `meta.seed`, and stopped at the end, however it ends.
         policy: reset by this call.
         arbiter: chooses between the policy and `human`.
         monitors: their scores go into every step; the highest is the arbiter's risk.
-        subscribers: told of the start, every step, and the end, also when an error ends the episode.
+        subscribers: told of the start, every step, and the end. Each is told of the end also when an error ends the
+            episode or another subscriber fails; `info["aborted"]` then names the error.
         meta: what is known beforehand.
         human: the present command of a person, or None.
         max_steps: decisions at most.
@@ -61,37 +69,61 @@ def run(
     Raises:
         ObservationError, ActionError: a NaN or a wrong shape; the robot is stopped first.
     """
-    obs = robot.reset(meta.seed)
-    policy.reset(meta.seed)
-    for monitor in monitors.values():
-        monitor.reset()
-    steps, ret, overruns, outcome = 0, 0.0, 0, StepOutcome()
-    started = time.monotonic()
-    for subscriber in subscribers:
-        subscriber.on_start(meta)
-    try:
+    outcome, executed = StepOutcome(), np.zeros(robot.action.dim, np.float32)
+    steps, ret, overruns, holds = 0, 0.0, 0, 0
+
+    def tell_end(subscriber: Subscriber, kind: type[BaseException] | None, *_: object) -> None:
+        aborted = {} if kind is None else {"aborted": kind.__name__}
+        subscriber.on_end(outcome.success and kind is None, {**outcome.info, **aborted})
+
+    with ExitStack() as at_end:  # last in, first out: the robot stops before anybody is told
+        at_end.callback(robot.stop)
+        obs = robot.reset(meta.seed)
+        policy.reset(meta.seed)
+        for monitor in monitors.values():
+            monitor.reset()
+        for subscriber in subscribers:
+            subscriber.on_start(meta)
+            at_end.push(partial(tell_end, subscriber))
+        at_end.callback(robot.stop)
+        started = time.monotonic()
         while not (outcome.terminated or outcome.truncated) and (max_steps is None or steps < max_steps):
             _check_observation(obs)
-            chunk = policy.act(obs)
-            scores = {name: monitor.score(obs, chunk) for name, monitor in monitors.items()}
-            proposed = _checked_action(chunk.actions[0])
-            decision = arbiter.decide(proposed, human(), max(scores.values(), default=0.0))
-            executed = robot.write(_checked_action(decision.action))
-            outcome = robot.outcome()
+            plan = _plan(policy, monitors, obs, paced)
+            decision = arbiter.decide(plan.action, human(), max(plan.scores.values(), default=0.0))
+            if plan.stale and decision.source != "human":
+                robot.stop()  # nothing new is sent: `executed` stays what was sent last
+                decision, outcome = replace(decision, source="hold"), replace(outcome, reward=0.0)
+                holds += 1
+            else:
+                executed = robot.write(_checked_action(decision.action))
+                outcome = robot.outcome()
             step = Step(
-                steps * robot.dt, obs, proposed, executed, decision.source, outcome.reward,
-                outcome.terminated, outcome.truncated, outcome.success, scores,
+                steps * robot.dt, obs, plan.action, executed, decision.source, outcome.reward,
+                outcome.terminated, outcome.truncated, outcome.success, plan.scores,
             )
             for subscriber in subscribers:
                 subscriber.on_step(step)
             obs, steps, ret = robot.read(), steps + 1, ret + outcome.reward
             if paced:
                 overruns += not _wait_until(started + steps * robot.dt)
-    finally:
-        robot.stop()
-        for subscriber in subscribers:
-            subscriber.on_end(outcome.success, outcome.info)
-    return RunResult(outcome.success, steps, ret, overruns, dict(outcome.info))
+    return RunResult(outcome.success, steps, ret, overruns, holds, dict(outcome.info))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    action: np.ndarray
+    scores: Mapping[str, float]
+    stale: bool
+
+
+def _plan(policy: Policy, monitors: Mapping[str, FailureDetector], obs: Obs, paced: bool) -> _Plan:
+    """What the policy wants to do now, and what the monitors say to that."""
+    asked = time.monotonic()
+    chunk = policy.act(obs)
+    scores = {name: monitor.score(obs, chunk) for name, monitor in monitors.items()}
+    age = time.monotonic() - asked if paced else 0.0
+    return _Plan(_checked_action(chunk.at(chunk.t0 + age)), scores, age >= len(chunk.actions) * chunk.dt)
 
 
 def _check_observation(obs: Obs) -> None:
