@@ -174,6 +174,10 @@ class EpisodeWriter(Protocol):
         """Queue one sample of a stream at its own rate; `stamp` [s] since the episode began."""
         ...
 
+    def add_feedback(self, event: Feedback) -> None:
+        """Queue an event that came while the episode was running."""
+        ...
+
     def close(self, success: bool, info: Mapping[str, str] | None = None) -> None:
         """Finish the episode and make it part of the store."""
         ...

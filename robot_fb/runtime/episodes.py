@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +24,12 @@ from robot_fb.runtime.recorder import Recorder
 from robot_fb.runtime.tasks import find_task
 from robot_fb.types import EpisodeMeta, PolicySpec, Source
 
+logger = logging.getLogger(__name__)
+
 EXPERT = "expert"
+
+DEATHS = 2
+"""Workers that may die, for want of memory say, before an evaluation is given up."""
 
 
 @dataclass(frozen=True)
@@ -85,30 +94,55 @@ def run_episodes(
     Args:
         job: what to run.
         seeds: of the episodes.
-        workers: processes; 0 runs in this one.
+        workers: processes; 0 runs in this one. A worker that dies is replaced, its episodes are run again.
         done: called after each episode, in any order.
 
     Raises:
-        RobotFbError: a mistake in the job, or a worker that died.
+        RobotFbError: a mistake in the job, or more workers died than can be put down to chance.
     """
     check(job)
     if workers == 0:
         with _Runner(job) as runner:
             return [_tell(runner.run(seed), done) for seed in seeds]
     found: dict[int, EpisodeResult] = {}
+    for deaths_left in reversed(range(DEATHS + 1)):
+        missing = [seed for seed in seeds if seed not in found]
+        try:
+            for result in _in_processes(job, missing, workers):
+                found[result.seed] = _tell(result, done)
+            break
+        except BrokenProcessPool as error:
+            what = f"a worker process died after {len(found)} of {len(seeds)} episodes"
+            if not deaths_left:
+                do = "finished episodes are kept; is memory short? try --workers 1"
+                raise RobotFbError(what, do=do) from error
+            logger.warning("%s; going on with another", what)
+    return [found[seed] for seed in seeds]
+
+
+def _in_processes(job: Job, seeds: list[int], workers: int) -> Iterator[EpisodeResult]:
+    """Results as they come."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(workers, len(seeds)), context, _start_worker, (job,))
     try:
-        futures = [pool.submit(_run_in_worker, seed) for seed in seeds]
+        with _deaf_to_ctrl_c():  # a new process inherits this: Ctrl-C is for the parent to decide on
+            futures = [pool.submit(_run_in_worker, seed) for seed in seeds]
         for future in as_completed(futures):
-            result = _tell(future.result(), done)
-            found[result.seed] = result
-    except BrokenProcessPool as error:
-        what = f"a worker process died after {len(found)} of {len(seeds)} episodes"
-        raise RobotFbError(what, do="finished episodes are kept; is memory short? try --workers 1") from error
+            yield future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    return [found[seed] for seed in seeds]
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def check(job: Job) -> None:
@@ -190,17 +224,13 @@ _runner: _Runner | None = None
 
 def _start_worker(job: Job) -> None:
     global _runner
-    import signal
+    if job.by != EXPERT:
+        import torch  # takes seconds, and an expert needs none
 
-    import torch
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    torch.set_num_threads(1)
+        torch.set_num_threads(1)
     _runner = _Runner(job)
 
 
 def _run_in_worker(seed: int) -> EpisodeResult:
     assert _runner is not None
     return _runner.run(seed)
-
-

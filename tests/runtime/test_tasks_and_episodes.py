@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
+import signal
 
 import numpy as np
 import pytest
 
 from robot_fb.episodes.store import Store
 from robot_fb.errors import RobotFbError, UnknownNameError
+from robot_fb.runtime.arbiter import PassThrough
 from robot_fb.runtime.episodes import Job, run_episodes
 from robot_fb.runtime.evaluate import append_eval, evaluate, read_evals, wilson
+from robot_fb.runtime.loop import run
+from robot_fb.runtime.recorder import Recorder
 from robot_fb.runtime.seeds import EVALUATION, RECORD, TRAINING
 from robot_fb.runtime.tasks import find_task
+from robot_fb.teachers.scripted import ScriptedFeedback
+from robot_fb.types import Evaluation
 
 
 @pytest.mark.parametrize(
@@ -48,6 +56,28 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
     seeds = [11, 12, 13]
     alone, two = run_episodes(job, seeds, workers=0), run_episodes(job, seeds, workers=2)
     assert alone == two and [r.seed for r in alone] == seeds
+
+
+def test_a_worker_that_dies_is_replaced():
+    job, seeds, killed = Job("keyed_socket"), [11, 12, 13], []
+
+    def kill_one(result):
+        if not killed:
+            child = multiprocessing.active_children()[0]
+            killed.append(child.pid)
+            os.kill(child.pid, signal.SIGKILL)
+
+    results = run_episodes(job, seeds, workers=2, done=kill_one)
+    assert killed and results == run_episodes(job, seeds, workers=0)
+
+
+def test_workers_that_die_again_and_again_are_an_error():
+    def kill_all(result):
+        for child in multiprocessing.active_children():
+            os.kill(child.pid, signal.SIGKILL)
+
+    with pytest.raises(RobotFbError, match=r"died after \d of 9 episodes"):
+        run_episodes(Job("keyed_socket"), list(range(9)), workers=1, done=kill_all)
 
 
 def test_recorded_episodes_lie_in_the_store(tmp_path):
@@ -91,3 +121,12 @@ def test_unknown_ablations_are_refused_before_anything_runs():
 def test_unknown_task_is_an_unknown_name():
     with pytest.raises(UnknownNameError):
         run_episodes(Job("nothing_like_it"), [0], workers=0)
+
+
+def test_feedback_given_while_recording_goes_into_the_episode(tmp_path, robot, meta, forward):
+    store = Store(tmp_path / "s", create=True)
+    source = ScriptedFeedback([Evaluation("", 0.05, 1.0, "me"), Evaluation("other", 0.1, -1.0, "me")])
+    recorder = Recorder(store, feedback=source)
+    run(robot, forward(0.3), PassThrough(), {}, [recorder], meta)
+    assert store.feedback(recorder.last) == [Evaluation(recorder.last or "", 0.05, 1.0, "me")]
+    assert len(store.feedback()) == 2
