@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from robot_fb.errors import ConfigError
+
 SPAN = 1_000_000
-"""Seeds in one range of one user's seed."""
+"""Episodes of one user's seed and purpose."""
+
+SEEDS = 500
+"""User's seeds; with more, the episodes' seeds would leave the 31 bits that every simulator takes."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +24,20 @@ class SeedRange:
     purpose: int
 
     def seed(self, seed: int, episode: int) -> int:
-        """The seed of an episode: distinct for every purpose, user's seed (below 500) and episode (below a million)."""
-        return (self.purpose + 4 * (seed % 500)) * SPAN + episode % SPAN
+        """The seed of an episode, another one for every purpose, user's seed and episode.
+
+        Args:
+            seed: the user's, below `SEEDS`.
+            episode: below `SPAN`.
+
+        Raises:
+            ConfigError: one of them is out of range; two different runs would see the same episodes.
+        """
+        if not 0 <= seed < SEEDS:
+            raise ConfigError("--seed is out of range", expected=f"0 to {SEEDS - 1}", found=seed)
+        if not 0 <= episode < SPAN:
+            raise ConfigError("too many episodes of one seed", expected=f"at most {SPAN}", do="use another --seed")
+        return (self.purpose + 4 * seed) * SPAN + episode
 
 
 RECORD, TRAINING, EVALUATION = SeedRange(0), SeedRange(1), SeedRange(2)

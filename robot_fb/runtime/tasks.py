@@ -48,8 +48,8 @@ class GymTask:
             raise ConfigError(f"{self.name} has no touch to ablate", found=ablate, do="leave out --touch")
         try:
             return NamedStreams(gym.make(self.env_id, **options))
-        except gym.error.Error as error:
-            raise RobotFbError(f"{self.name} cannot be made", found=str(error)) from error
+        except (gym.error.Error, ImportError) as error:  # `module:ID` imports the module first
+            raise RobotFbError(f"{self.name} cannot be made", found=" ".join(str(error).split())) from error
 
     def expert(self, env: gym.Env) -> Expert | None:
         """None."""
