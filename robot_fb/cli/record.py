@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from itertools import count, islice
 from pathlib import Path
 
 import tyro
 
 from robot_fb.cli import common
+from robot_fb.episodes.store import Store
 from robot_fb.errors import ConfigError, RobotFbError
 from robot_fb.runtime.episodes import EXPERT, EpisodeResult, Job, check, run_episodes
 from robot_fb.runtime.seeds import RECORD
+
+FEW, HOPELESS = 2, 50
+"""Episodes not worth a process of their own; failures in a row after which recording gives up."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,7 +24,7 @@ class RecordArgs:
     """Run an expert or a policy on a task and keep the episodes in a store.
 
     Episodes that fail are thrown away and made up for by others, unless --keep-failures. A store that exists already
-    is added to.
+    is added to, with episodes that it does not hold yet.
 
     Attributes:
         task: task name (see robot-fb tasks), or gym:ID.
@@ -50,21 +56,8 @@ def main(argv: list[str]) -> int:
         raise ConfigError("--episodes must be at least 1", found=args.episodes)
     job = Job(args.task, args.by, args.touch, args.out, args.keep_failures)
     check(job)
-    kept: list[EpisodeResult] = []
-    tried = 0
-    with common.progress() as bar:
-        shown = bar.add_task(f"record {args.task}", total=args.episodes)
-        while len(kept) < args.episodes:
-            missing = args.episodes - len(kept)
-            seeds = [RECORD.seed(args.seed, tried + k) for k in range(missing)]
-            tried += missing
-            results = run_episodes(job, seeds, args.workers, lambda r: _advance(bar, shown, r, args.keep_failures))
-            good = [r for r in results if r.success or args.keep_failures]
-            if not good and tried >= 50:
-                raise RobotFbError(
-                    f"none of {tried} episodes succeeded", do="use --keep-failures, or a better --by"
-                )
-            kept += good
+    kept, tried = _record(job, args)
+    failed = tried - sum(result.success for result in kept)
     result = {
         "store": str(args.out), "task": args.task, "by": args.by, "episodes": len(kept), "tried": tried,
         "steps": sum(r.steps for r in kept), "successes": sum(r.success for r in kept), "seed": args.seed,
@@ -72,10 +65,35 @@ def main(argv: list[str]) -> int:
     if args.json:
         common.emit(result)
     else:
-        print(f"{len(kept)} episodes ({result['steps']} decisions) in {args.out}; {tried} tried")
+        fate = "are among them" if args.keep_failures else "were left out"
+        print(f"{len(kept)} episodes ({result['steps']} decisions) in {args.out}; {failed} that failed {fate}")
     return 0
 
 
-def _advance(bar: object, shown: object, result: EpisodeResult, keep_failures: bool) -> None:
-    if result.success or keep_failures:
-        bar.advance(shown)  # type: ignore[attr-defined]
+def _record(job: Job, args: RecordArgs) -> tuple[list[EpisodeResult], int]:
+    """The episodes that were kept, and how many were tried."""
+    unused = _unused_seeds(args)
+    kept: list[EpisodeResult] = []
+    tried = 0
+    with common.progress() as bar:
+        shown = bar.add_task(f"record {args.task}", total=args.episodes)
+
+        def advance(result: EpisodeResult) -> None:
+            bar.advance(shown, float(result.success or args.keep_failures))
+
+        while (missing := args.episodes - len(kept)) > 0:
+            workers = args.workers if missing > FEW else 0  # a few are done before a process has started
+            results = run_episodes(job, list(islice(unused, missing)), workers, advance)
+            tried += missing
+            kept += [result for result in results if result.success or args.keep_failures]
+            if not kept and tried >= HOPELESS:
+                do = "use --keep-failures, or a better --by"
+                raise RobotFbError(f"none of {tried} episodes succeeded", do=do)
+    return kept, tried
+
+
+def _unused_seeds(args: RecordArgs) -> Iterator[int]:
+    """Seeds of episodes that the store does not hold yet."""
+    entries = Store(args.out).entries() if args.out.exists() else []
+    used = {entry.seed for entry in entries if entry.task == args.task and entry.by == args.by}
+    return (seed for seed in (RECORD.seed(args.seed, k) for k in count()) if seed not in used)
