@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,6 @@ class EpisodeResult:
     failure: str = ""
     hidden: str = ""
     id: str = ""
-    info: dict[str, str] = field(default_factory=dict)
 
 
 def run_episodes(
@@ -100,6 +99,8 @@ def run_episodes(
     Raises:
         RobotFbError: a mistake in the job, or more workers died than can be put down to chance.
     """
+    if workers < 0:
+        raise ConfigError("--workers cannot be negative", found=workers, do="0 runs in this process")
     check(job)
     if workers == 0:
         with _Runner(job) as runner:
@@ -166,12 +167,18 @@ class _Runner:
     def __init__(self, job: Job) -> None:
         self._job = job
         task = find_task(job.task)
-        loaded = None if job.by == EXPERT else load_for(job)
+        loaded = None if job.by == EXPERT else _load(job)
         env = task.make(**({"ablate": job.ablate} if job.ablate else {}))
-        self._robot = GymRobot(env)
-        spec = PolicySpec(job.task, self._robot.streams, self._robot.action, self._robot.dt)
-        self._policy: Policy = _expert(task, env, spec) if loaded is None else loaded
-        self._recorder = _recorder(job)
+        self._robot = robot = GymRobot(env)
+        try:
+            if loaded is None:
+                self._policy = _expert(task, env, PolicySpec(job.task, robot.streams, robot.action, robot.dt))
+            else:
+                self._policy = _fitting(loaded, robot, job)
+            self._recorder = _recorder(job)
+        except RobotFbError:
+            env.close()
+            raise
 
     def __enter__(self) -> _Runner:
         return self
@@ -197,11 +204,19 @@ class _Runner:
         )
 
 
-def load_for(job: Job) -> Policy:
-    """The job's policy, checked against the task."""
-    from robot_fb.training.checkpoint import load_policy
+def _load(job: Job) -> Policy:
+    """The job's policy, checked against the task's name."""
+    from robot_fb.training.checkpoint import load_policy  # brings torch: seconds that an expert can do without
 
     return load_policy(Path(job.by), job.task)
+
+
+def _fitting(policy: Policy, robot: GymRobot, job: Job) -> Policy:
+    """The policy, if it can act on this robot: a task may have changed since."""
+    from robot_fb.training.checkpoint import check_fits
+
+    check_fits(policy.spec, robot.streams, robot.action, f"the policy in {job.by}")
+    return policy
 
 
 def _expert(task: Task, env: Any, spec: PolicySpec) -> Policy:
