@@ -1,6 +1,6 @@
 # Every target makes what it needs: `make demo` on a fresh machine is enough.
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
@@ -9,10 +9,10 @@ STAMP := $(VENV)/installed
 
 install: $(STAMP)
 
-# --no-deps: the lock file names everything, so nothing may be added behind its back.
+# The lock file names everything but what only a CUDA build of torch needs: torch pins that itself.
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -36,7 +36,7 @@ build: $(STAMP)
 	$(BIN)/python -m build --no-isolation
 	for package in dist/*.whl dist/*.tar.gz; do \
 	  rm -rf build/smoke && $(PYTHON) -m venv build/smoke && \
-	  build/smoke/bin/pip install --quiet --no-deps -r requirements.lock && \
+	  build/smoke/bin/pip install --quiet -r requirements.lock && \
 	  build/smoke/bin/pip install --quiet --no-deps --no-build-isolation $$package && \
 	  (cd build && smoke/bin/robot-fb tasks && smoke/bin/robot-fb eval --policy expert --task keyed_socket --episodes 2) \
 	  || exit 1; \
