@@ -6,7 +6,8 @@ import dataclasses
 import inspect
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from robot_fb.config import from_mapping, read_yaml
-from robot_fb.errors import ConfigError
+from robot_fb.errors import ConfigError, RobotFbError
 from robot_fb.registry import closest
 
 A = TypeVar("A")
@@ -62,12 +63,20 @@ def _take(argv: list[str], flag: str) -> tuple[list[str], str | None]:
     return argv, None
 
 
-def progress() -> Progress:
-    """A bar on stderr with time left."""
-    return Progress(
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A bar on stderr with time left. Where a mistake comes before it moved, only the mistake is shown."""
+    bar = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("left"), TimeRemainingColumn(), console=stderr,
     )
+    with bar:
+        try:
+            yield bar
+        except RobotFbError:
+            for task in bar.tasks:
+                bar.update(task.id, visible=task.completed > 0)
+            raise
 
 
 def emit(document: Any) -> None:
