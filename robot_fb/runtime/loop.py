@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from robot_fb.errors import ActionError, ObservationError
 from robot_fb.interfaces import Arbiter, FailureDetector, Policy, Robot, Subscriber
+from robot_fb.runtime.guard import check_observation, checked_action
 from robot_fb.types import EpisodeMeta, Obs, Step, StepOutcome
 
 
@@ -67,7 +67,7 @@ def run(
         paced: keep `robot.dt` between decisions, as a real robot needs; a simulation runs as fast as it can.
 
     Raises:
-        ObservationError, ActionError: a NaN or a wrong shape; the robot is stopped first.
+        ObservationError, ActionError: a NaN, a wrong shape, a missing stream; the robot is stopped first.
     """
     outcome, executed = StepOutcome(), np.zeros(robot.action.dim, np.float32)
     steps, ret, overruns, holds = 0, 0.0, 0, 0
@@ -88,15 +88,15 @@ def run(
         at_end.callback(robot.stop)
         started = time.monotonic()
         while not (outcome.terminated or outcome.truncated) and (max_steps is None or steps < max_steps):
-            _check_observation(obs)
-            plan = _plan(policy, monitors, obs, paced)
+            check_observation(obs, robot.streams)
+            plan = _plan(policy, monitors, obs, robot.action.dim, paced)
             decision = arbiter.decide(plan.action, human(), max(plan.scores.values(), default=0.0))
             if plan.stale and decision.source != "human":
                 robot.stop()  # nothing new is sent: `executed` stays what was sent last
                 decision, outcome = replace(decision, source="hold"), replace(outcome, reward=0.0)
                 holds += 1
             else:
-                executed = robot.write(_checked_action(decision.action))
+                executed = robot.write(checked_action(decision.action, robot.action.dim))
                 outcome = robot.outcome()
             step = Step(
                 steps * robot.dt, obs, plan.action, executed, decision.source, outcome.reward,
@@ -117,25 +117,13 @@ class _Plan:
     stale: bool
 
 
-def _plan(policy: Policy, monitors: Mapping[str, FailureDetector], obs: Obs, paced: bool) -> _Plan:
+def _plan(policy: Policy, monitors: Mapping[str, FailureDetector], obs: Obs, dim: int, paced: bool) -> _Plan:
     """What the policy wants to do now, and what the monitors say to that."""
     asked = time.monotonic()
     chunk = policy.act(obs)
     scores = {name: monitor.score(obs, chunk) for name, monitor in monitors.items()}
     age = time.monotonic() - asked if paced else 0.0
-    return _Plan(_checked_action(chunk.at(chunk.t0 + age)), scores, age >= len(chunk.actions) * chunk.dt)
-
-
-def _check_observation(obs: Obs) -> None:
-    for key, value in obs.items():
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
-            raise ObservationError(f"observation {key!r} holds a NaN or an infinity", do="the robot was stopped")
-
-
-def _checked_action(action: np.ndarray) -> np.ndarray:
-    if not np.isfinite(action).all():
-        raise ActionError("an action holds a NaN or an infinity", found=action.tolist(), do="the robot was stopped")
-    return action
+    return _Plan(checked_action(chunk.at(chunk.t0 + age), dim), scores, age >= len(chunk.actions) * chunk.dt)
 
 
 def _wait_until(moment: float) -> bool:
