@@ -9,13 +9,13 @@ from envs.cell import control
 from envs.keyed_socket import scene
 from envs.keyed_socket.env import DIRECTIONS, KeyedSocketEnv
 
-PRESS_N = 7.0
+PRESS_N = 5.0
 PRESS_STEPS = 10
 """Decisions spent pressing before the slide: long enough to read the torque."""
 
 SIDEWAYS = 0.004
 """Sideways command, when looking for the centre and when sliding [m]: 30 mm/s in the air; 4 N in contact, of which
-friction takes about 1.5 N."""
+friction takes about 1 N."""
 
 LIP = (scene.LIP_TOP - scene.FLOOR) * 1e-3
 HOVER = LIP + 0.018
