@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +11,28 @@ from typing import Any
 import jinja2
 
 from robot_fb.config import read_yaml
+from robot_fb.episodes.episode import Episode
 from robot_fb.episodes.store import Store
-from robot_fb.errors import ConfigError, RobotFbError
+from robot_fb.errors import ConfigError, EpisodeError
 from robot_fb.reports import figures
 from robot_fb.runtime.evaluate import read_evals
 from robot_fb.runtime.tasks import find_task
 from robot_fb.training.atomic import write_atomically
 
 LEARNING = "while learning"
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A logged episode in pictures.
+
+    Attributes:
+        title: how it ended.
+        image: film strip with the force trace, as data URI.
+    """
+
+    title: str
+    image: str
 
 
 @dataclass(frozen=True)
@@ -50,16 +65,22 @@ def write_report(runs: Sequence[Path], out: Path, episodes: Path | None = None) 
     Raises:
         ConfigError: a folder is not a run.
     """
-    rows = [row for run in runs for row in _evals(run)]
-    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    noted = [row for run in runs for row in _evals(run)]
+    rows = [row for row in noted if row["label"] != LEARNING]
+    tasks = list(dict.fromkeys(row["task"] for row in noted))
     ceiling = find_task(tasks[0]).ceiling() if tasks else None
-    template = _environment().get_template("report.html.j2")
-    html = template.render(
-        title=f"{', '.join(tasks) or 'run'}: {', '.join(run.name for run in runs)}",
-        rows=[row for row in rows if row["label"] != LEARNING],
+    best = ceiling.success_rate if ceiling else None
+    live = [row for row in rows if row["touch"] == "live"]
+    forced = [row for row in rows if row.get("peak_forces")]
+    html = _environment().get_template("report.html.j2").render(
+        title=", ".join(tasks) or "run",
+        names=[run.name for run in runs],
+        headline=[live[0], live[-1]] if len(live) > 1 else live,
+        rows=rows,
         ceiling=ceiling,
-        curve=figures.learning_curve(rows, ceiling.success_rate if ceiling else None) if rows else None,
-        forces=figures.force_histogram(rows) if any(row.get("peak_forces") for row in rows) else None,
+        curve=figures.learning_curve([row for row in noted if row["label"] == LEARNING], live, best) if noted else None,
+        intervals=figures.intervals(rows, best) if rows else None,
+        forces=figures.force_histograms(forced) if forced else None,
         strips=_strips(episodes) if episodes is not None else [],
         runs=[_run_page(run) for run in runs],
     )
@@ -82,23 +103,25 @@ def _run_page(run: Path) -> RunPage:
     return RunPage(run.name, config, about.get("started", []), about.get("versions", {}), about.get("machine", ""))
 
 
-def _strips(path: Path) -> list[str]:
-    """A success and a failure from a store, where it has them."""
+def _strips(path: Path) -> list[Strip]:
+    """A success and a failure from a store, where it has them and they can be read."""
     store = Store(path)
     strips = []
     for success in (True, False):
-        ids = store.query(success=success)
-        if not ids:
-            continue
-        try:
-            episode = store.read(ids[0])
-        except RobotFbError:
-            continue
-        info = episode.info
-        end = "success" if success else f"failure: {info.get('failure') or 'out of time'}"
-        hidden = f", hidden {info['hidden']}" if "hidden" in info else ""
-        strips.append(figures.film_strip(episode.columns, episode.meta.dt, f"{end}{hidden} (episode {episode.id})"))
+        for id in store.query(success=success):
+            with contextlib.suppress(EpisodeError):
+                strips.append(_strip(store.read(id)))
+                break
     return strips
+
+
+def _strip(episode: Episode) -> Strip:
+    info = episode.outcome.info
+    ending = "Success" if episode.outcome.success else f"Failure: {info.get('failure') or 'out of time'}"
+    hidden = f"; hidden from every camera: {info['hidden']}" if info.get("hidden") else ""
+    force = f"; peak contact force {float(info['peak_force']):.1f} N" if info.get("peak_force") else ""
+    image = figures.film_strip(episode.columns, episode.meta.streams, episode.meta.dt)
+    return Strip(f"{ending}{hidden}{force}", image)
 
 
 def _environment() -> jinja2.Environment:
