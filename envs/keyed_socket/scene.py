@@ -95,5 +95,5 @@ def _box(body: mujoco.MjsBody, span: Span, rgba: tuple[float, ...]) -> mujoco.Mj
         rgba=rgba,
         friction=[0.2, 0.005, 0.0001],
         priority=1,
-        solref=[0.02, 2.0],  # a little give, and well damped, as a plastic plug is
+        solref=[0.02, 2.0],  # soft and well damped: a stiff plug rocks in the gripper when it is pressed
     )

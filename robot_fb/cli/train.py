@@ -35,7 +35,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "quick": {"steps": 500},
     "visual": {"steps": 2500, "batch": 64},
     # One observation: two would show how the tool moves, and a policy that sees that goes on instead of looking.
-    "demo": {"obs_horizon": 1, "execute": 4, "lr": 2e-3, "warmup": 50, "ema_decay": 0.99},
+    "demo": {"obs_horizon": 1, "lr": 2e-3, "warmup": 50, "ema_decay": 0.99},
     "state": {"steps": 5000, "batch": 256, "policy": "chunk_mlp"},
 }
 

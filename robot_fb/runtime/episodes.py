@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 EXPERT = "expert"
 
+FEW = 4
+"""Episodes that are over before a process of their own has started."""
+
 DEATHS = 2
 """Workers that may die, for want of memory say, before an evaluation is given up."""
 
@@ -93,7 +96,8 @@ def run_episodes(
     Args:
         job: what to run.
         seeds: of the episodes.
-        workers: processes; 0 runs in this one. A worker that dies is replaced, its episodes are run again.
+        workers: processes; 0 runs in this one, and so do a few episodes. A worker that dies is replaced, its episodes
+            are run again.
         done: called after each episode, in any order.
 
     Raises:
@@ -102,8 +106,8 @@ def run_episodes(
     if workers < 0:
         raise ConfigError("--workers cannot be negative", found=workers, do="0 runs in this process")
     check(job)
-    if workers == 0:
-        with _Runner(job) as runner:
+    if workers == 0 or len(seeds) <= FEW:
+        with _one_thread(job), _Runner(job) as runner:
             return [_tell(runner.run(seed), done) for seed in seeds]
     found: dict[int, EpisodeResult] = {}
     for deaths_left in reversed(range(DEATHS + 1)):
@@ -132,6 +136,22 @@ def _in_processes(job: Job, seeds: list[int], workers: int) -> Iterator[EpisodeR
             yield future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _one_thread(job: Job) -> Iterator[None]:
+    """Torch on one thread: sums come out the same to the last bit, in whichever process."""
+    if job.by == EXPERT:  # importing torch takes seconds, and an expert needs none
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager
@@ -230,8 +250,10 @@ def _recorder(job: Job) -> Recorder | None:
     if job.log is None:
         return None
     from robot_fb.episodes.store import Store
+    from robot_fb.episodes.writer import WriterConfig
 
-    return Recorder(Store(job.log, create=True), job.keep_failures)
+    # A simulation can outrun the disk, and may wait for it: no picture is ever dropped.
+    return Recorder(Store(job.log, create=True, writer=WriterConfig(wait=True)), job.keep_failures)
 
 
 _runner: _Runner | None = None
