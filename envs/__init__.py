@@ -6,13 +6,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import gymnasium as gym
 
-if sys.platform.startswith("linux") and "DISPLAY" not in os.environ:
-    os.environ.setdefault("MUJOCO_GL", "egl")  # mujoco chooses its backend when it is first imported
+from robot_fb.runtime.headless import choose_backend
+
+choose_backend()
 
 ENVIRONMENTS = {
     "robot_fb/KeyedSocket-v0": ("envs.keyed_socket.env:KeyedSocketEnv", 90),

@@ -15,8 +15,8 @@ from robot_fb.errors import ConfigError, RobotFbError
 from robot_fb.runtime.episodes import EXPERT, EpisodeResult, Job, check, run_episodes
 from robot_fb.runtime.seeds import RECORD
 
-FEW, HOPELESS = 2, 50
-"""Episodes not worth a process of their own; failures in a row after which recording gives up."""
+HOPELESS = 50
+"""Failures in a row after which recording gives up."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,8 +82,7 @@ def _record(job: Job, args: RecordArgs) -> tuple[list[EpisodeResult], int]:
             bar.advance(shown, float(result.success or args.keep_failures))
 
         while (missing := args.episodes - len(kept)) > 0:
-            workers = args.workers if missing > FEW else 0  # a few are done before a process has started
-            results = run_episodes(job, list(islice(unused, missing)), workers, advance)
+            results = run_episodes(job, list(islice(unused, missing)), args.workers, advance)
             tried += missing
             kept += [result for result in results if result.success or args.keep_failures]
             if not kept and tried >= HOPELESS:

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from robot_fb import registry
 from robot_fb.errors import ConfigError, RobotFbError, UnknownNameError
 from robot_fb.interfaces import Expert, Task
+from robot_fb.runtime.headless import choose_backend
 from robot_fb.types import Ceiling, StreamSpec
 
 FOREIGN = {"dm_control": "dm_control shimmy", "metaworld": "metaworld"}
@@ -24,6 +25,7 @@ def find_task(name: str) -> Task:
         UnknownNameError: nobody knows the name.
         RobotFbError: the package that brings it is not installed.
     """
+    choose_backend()
     prefix, colon, rest = name.partition(":")
     if not colon:
         return registry.load("tasks", name)()

@@ -64,8 +64,9 @@ def test_tasks_as_json():
     assert rows["keyed_socket"]["ceiling"] == 0.5 and rows["pick_place"]["ceiling"] is None
 
 
+@pytest.mark.timeout(1200)
 def test_the_demo_in_small_shows_every_stage_and_does_nothing_twice(tmp_path):
-    done = robot_fb("demo", "--quick", "--out", "d", "--json", cwd=tmp_path)
+    done = robot_fb("demo", "--quick", "--out", "d", "--json", cwd=tmp_path, timeout=1000)
     assert done.returncode == 0, done.stderr[-2000:]
     document = json.loads(done.stdout)
     labels = [row["label"] for row in document["rows"]]

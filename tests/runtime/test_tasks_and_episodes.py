@@ -53,13 +53,13 @@ def test_seeds_of_different_purposes_never_meet():
 
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
     job = Job("keyed_socket")
-    seeds = [11, 12, 13]
+    seeds = [11, 12, 13, 14, 15]
     alone, two = run_episodes(job, seeds, workers=0), run_episodes(job, seeds, workers=2)
     assert alone == two and [r.seed for r in alone] == seeds
 
 
 def test_a_worker_that_dies_is_replaced():
-    job, seeds, killed = Job("keyed_socket"), [11, 12, 13], []
+    job, seeds, killed = Job("keyed_socket"), [11, 12, 13, 14, 15], []
 
     def kill_one(result):
         if not killed:
