@@ -39,11 +39,19 @@ PORT = 8765
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: what it is, whether it works, and in words how or what to do."""
+    """One thing that was looked at.
+
+    Attributes:
+        what: it is.
+        ok: whether it works.
+        words: how, or what to do.
+        needed: whether any command but the special ones needs it.
+    """
 
     what: str
     ok: bool
     words: str
+    needed: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,31 +66,38 @@ class DoctorArgs:
 
 
 def main(argv: list[str]) -> int:
-    """Looks at everything; exit status 1 if something that every command needs is missing."""
+    """Looks at everything; exit status 1 if something is missing that is needed."""
     args = common.parse(DoctorArgs, argv, "robot-fb doctor")
     findings = [_careful(look) for look in (cameras, cores, memory, disk, torch_build, video, ros, browser, port)]
     if args.json:
-        common.emit({finding.what: {"ok": finding.ok, "words": finding.words} for finding in findings})
+        common.emit({f.what: {"ok": f.ok, "needed": f.needed, "words": f.words} for f in findings})
     else:
         for finding in findings:
-            print(f"{'ok  ' if finding.ok else 'MISS'}  {finding.what}: {finding.words}")
-    return 0 if all(f.ok for f in findings if f.what in ("cameras", "torch")) else 1
+            mark = "ok" if finding.ok else "PROBLEM" if finding.needed else "absent"
+            print(f"{mark:<8}{finding.what}: {finding.words}")
+    return 0 if all(finding.ok for finding in findings if finding.needed) else 1
 
 
 def cameras() -> Finding:
     """Tries the backends that need no screen, each in a process of its own."""
-    tried = {backend: _draws(backend) for backend in ("egl", "osmesa")}
-    works = {backend: rate for backend, rate in tried.items() if rate is not None}
-    if "egl" in works:
-        return Finding("cameras", True, f"drawn by EGL, {works['egl']} pictures of 64x64 a second")
-    if works:
-        return Finding("cameras", True, f"drawn by OSMesa, {works['osmesa']} pictures a second; set MUJOCO_GL=osmesa")
-    what = "nothing can draw them: sudo apt-get install libegl1 libgl1-mesa-dri (or libosmesa6, with MUJOCO_GL=osmesa)"
-    return Finding("cameras", False, what)
+    rates = {backend: _pictures_per_s(backend) for backend in ("egl", "osmesa")}
+    works = [f"{backend} draws {rate} pictures of 64x64 a second" for backend, rate in rates.items() if rate]
+    if not works:
+        do = "sudo apt-get install libegl1 libgl1-mesa-dri (or libosmesa6, and set MUJOCO_GL=osmesa)"
+        return Finding("cameras", False, f"nothing can draw them: {do}")
+    chosen = os.environ.get("MUJOCO_GL") or "egl"
+    if chosen in rates and not rates[chosen]:
+        other = next(backend for backend, rate in rates.items() if rate)
+        return Finding("cameras", False, f"{chosen} cannot draw them, but {'; '.join(works)}: set MUJOCO_GL={other}")
+    return Finding("cameras", True, f"{'; '.join(works)}; {chosen} is used")
 
 
-def _draws(backend: str) -> int | None:
-    done = subprocess.run([sys.executable, "-c", DRAW, backend], capture_output=True, text=True, timeout=60)
+def _pictures_per_s(backend: str) -> int | None:
+    """How fast a backend draws a small picture; None where it cannot."""
+    try:
+        done = subprocess.run([sys.executable, "-c", DRAW, backend], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return None
     found = re.search(r"^frames/s (\d+)$", done.stdout, re.MULTILINE)
     return int(found[1]) if done.returncode == 0 and found else None
 
@@ -124,16 +139,17 @@ def video() -> Finding:
 def ros() -> Finding:
     """Whether rclpy can be imported; no command here needs it."""
     if importlib.util.find_spec("rclpy") is None:
-        return Finding("ROS 2", False, "rclpy is not here; only ROS nodes need it: source a ROS 2 installation first")
+        words = "rclpy is not here; only ROS nodes need it: source a ROS 2 installation first"
+        return Finding("ROS 2", False, words, needed=False)
     return Finding("ROS 2", True, "rclpy can be imported")
 
 
 def browser() -> Finding:
     """A browser to look at reports."""
-    for name in ("xdg-open", "chromium", "google-chrome", "firefox"):
+    for name in ("firefox", "google-chrome", "chromium", "chromium-browser"):
         if shutil.which(name):
             return Finding("browser", True, f"{name} opens reports")
-    return Finding("browser", False, "none here; copy report.html to a machine that has one")
+    return Finding("browser", False, "none here; copy report.html to a machine that has one", needed=False)
 
 
 def port() -> Finding:
@@ -141,7 +157,8 @@ def port() -> Finding:
     with socket.socket() as probe:
         probe.settimeout(1)
         taken = probe.connect_ex(("127.0.0.1", PORT)) == 0
-    return Finding("port", not taken, f"{PORT} is {'taken; choose another with --port' if taken else 'free'}")
+    words = f"{PORT} is {'taken; choose another with --port' if taken else 'free'}"
+    return Finding("port", not taken, words, needed=False)
 
 
 def _careful(look: Callable[[], Finding]) -> Finding:

@@ -21,6 +21,8 @@ class EvalArgs:
     The episodes are never those of recording or learning. With --touch the same policy is run blind or with false
     touch: a gain by touch counts only where these rows fail.
 
+    Example: robot-fb eval --policy runs/touch --episodes 200 --touch delayed
+
     Attributes:
         policy: run folder of the policy, or expert.
         task: task name; the policy's own if not given.

@@ -26,6 +26,8 @@ class RecordArgs:
     Episodes that fail are thrown away and made up for by others, unless --keep-failures. A store that exists already
     is added to, with episodes that it does not hold yet.
 
+    Example: robot-fb record --task keyed_socket --episodes 100 --out demos
+
     Attributes:
         task: task name (see robot-fb tasks), or gym:ID.
         out: folder of the store; made if missing.
