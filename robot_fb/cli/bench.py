@@ -34,7 +34,8 @@ def main(argv: list[str]) -> int:
         return 0
     for row in document["rows"]:
         print("  ".join(f"{key}: {_short(value)}" for key, value in row.items()))
-    print(f"written to data/benchmarks/{name}.json")
+    if "--out" not in rest:
+        print(f"written to data/benchmarks/{name}.json")
     return 0
 
 
