@@ -9,7 +9,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from robot_fb import interfaces, registry
-from robot_fb.types import ActionSpec, PolicySpec, StreamSpec
+from robot_fb.episodes.store import Store
+from robot_fb.runtime.arbiter import PassThrough, Takeover
+from robot_fb.runtime.recorder import Recorder
+from robot_fb.teachers.scripted import ScriptedFeedback
+from robot_fb.types import ActionSpec, EpisodeMeta, PolicySpec, StreamSpec
 
 CLONED = [name for name in registry.names("policies") if hasattr(registry.load("policies", name), "loss")]
 
@@ -60,6 +64,50 @@ def test_policies(name):
     assert one.actions.shape == (8, 2)
 
 
+@pytest.mark.parametrize("name", registry.names("tasks"))
+def test_every_task_makes_a_robot(name):
+    with registry.load("robots", "sim")(registry.load("tasks", name)().make(cameras=False)) as robot:
+        assert isinstance(robot, interfaces.Robot)
+        first = robot.reset(seed=1)
+        assert {key: value.shape for key, value in first.items()} == {k: s.shape for k, s in robot.streams.items()}
+        middle = np.add(robot.action.low, robot.action.high).astype(np.float32) / 2
+        assert np.array_equal(robot.write(middle), middle) and len(robot.action.names) == robot.action.dim
+        assert np.array_equal(robot.write(middle + 9), np.asarray(robot.action.high, np.float32))
+        assert robot.outcome().info["peak_force"] >= 0
+        again = robot.reset(seed=1)
+        assert all(np.array_equal(first[key], again[key]) for key in first)
+        robot.stop()
+        robot.stop()
+
+
 @pytest.mark.parametrize("name", registry.names("robots"))
 def test_robots(name):
-    assert all(hasattr(registry.load("robots", name), method) for method in ("read", "write", "stop", "reset"))
+    kind = registry.load("robots", name)
+    assert all(callable(getattr(kind, method)) for method in ("reset", "read", "write", "outcome", "stop"))
+    assert hasattr(kind, "__enter__") and hasattr(kind, "__exit__")
+
+
+@pytest.mark.parametrize("name", registry.names("sensors"))
+def test_sensors(name):
+    kind = registry.load("sensors", name)
+    assert callable(kind.read) and hasattr(kind, "__enter__") and hasattr(kind, "__exit__")
+
+
+@pytest.mark.parametrize("name", registry.names("detectors"))
+def test_detectors(name):
+    kind = registry.load("detectors", name)
+    assert all(callable(getattr(kind, method)) for method in ("calibrate", "reset", "score"))
+
+
+def test_our_own_parts_keep_their_protocols():
+    assert isinstance(PassThrough(), interfaces.Arbiter) and isinstance(Takeover(), interfaces.Arbiter)
+    assert isinstance(ScriptedFeedback([]), interfaces.FeedbackSource)
+
+
+def test_the_log_keeps_its_protocols(tmp_path):
+    store = Store(tmp_path / "s", create=True)
+    assert isinstance(store, interfaces.EpisodeStore) and isinstance(Recorder(store), interfaces.Subscriber)
+    writer = store.open(EpisodeMeta("contract", "test", {}, ActionSpec((-1.0,), (1.0,)), 0.05))
+    assert isinstance(writer, interfaces.EpisodeWriter)
+    writer.discard()
+    assert list(store.query()) == []
