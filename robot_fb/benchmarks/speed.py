@@ -131,7 +131,7 @@ class Contender:
         if not line:
             _, said = self._process.communicate()
             last = said.strip().splitlines()[-1:] or ["nothing was said"]
-            raise RobotFbError(f"the contender {self._name!r} stopped", found=last[0], do="try it without --peer")
+            raise RobotFbError(f"the contender {self._name!r} stopped", found=last[0], do="try again, or --no-peer")
         return line.strip()
 
 
@@ -153,6 +153,8 @@ def peer_python(folder: Path) -> str:
         said = made.stderr.strip().splitlines()[-1:] or [""]
         do = "give an environment that has it with --peer-venv, or leave it out with --no-peer"
         raise RobotFbError(f"{wanted} cannot be installed", found=said[0], do=do)
+    # In its first process numba compiles, and its pictures are broken (see `contenders.drawn`): let that one pass.
+    subprocess.run([python, "-P", contenders.__file__, "robosuite-64"], input="2\n", capture_output=True, text=True)
     done.write_text(wanted)
     return str(python)
 

@@ -6,9 +6,10 @@ import json
 import shutil
 import sys
 
+import numpy as np
 import pytest
 
-from robot_fb.benchmarks import speed
+from robot_fb.benchmarks import contenders, speed
 from robot_fb.errors import RobotFbError
 
 
@@ -27,6 +28,14 @@ def test_ratios_are_taken_within_a_round():
 def test_a_contender_that_dies_is_an_error_that_names_it():
     with pytest.raises(RobotFbError, match="robosuite"), speed.Contender("robosuite", shutil.which("false") or ""):
         pass
+
+
+def test_pictures_that_show_nothing_do_not_count():
+    rng = np.random.default_rng(0)
+    one, other = rng.integers(0, 255, (2, 16, 16, 3), np.uint8)
+    assert contenders.drawn([one, other]) and contenders.drawn([one])
+    assert not contenders.drawn([one, np.zeros_like(one)])
+    assert not contenders.drawn([one, one + np.uint8(1)])  # both cameras show the same
 
 
 def test_the_result_is_written_with_what_made_it(tmp_path, monkeypatch):
