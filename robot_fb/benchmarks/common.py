@@ -6,10 +6,13 @@ import datetime
 import json
 import os
 import platform
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from robot_fb.errors import RobotFbError
 from robot_fb.training.run_folder import versions
 
 FOLDER = Path("data/benchmarks")
@@ -48,3 +51,19 @@ def machine() -> str:
         names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
         model = names[0] if names else model
     return f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+
+
+def verb(words: Sequence[str]) -> dict[str, Any]:
+    """Runs `robot-fb WORDS --json` as a user would, its progress shown on stderr.
+
+    Returns:
+        The document that it printed.
+
+    Raises:
+        RobotFbError: the command failed; it said why.
+    """
+    command = [sys.executable, "-m", "robot_fb.cli.main", *words, "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise RobotFbError(f"robot-fb {' '.join(words)} failed with exit status {done.returncode}")
+    return json.loads(done.stdout)

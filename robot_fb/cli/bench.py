@@ -12,10 +12,12 @@ BENCHES = {
     "speed": ("robot_fb.benchmarks.speed", "steps/s of the cell with cameras against its peers, and time per plan"),
     "log": ("robot_fb.benchmarks.log", "cost of logging, 1 kHz touch with three cameras, reading batches, kill -9"),
     "human": ("robot_fb.benchmarks.human_demos", "cloning people's demonstrations against ridge regression"),
+    "demo": ("robot_fb.benchmarks.demo_seeds", "the demo in three seeds: success by sight, by touch, by false touch"),
+    "pick_place": ("robot_fb.benchmarks.bases", "a diffusion policy from 200 and from 20 demonstrations"),
 }
 
 USAGE = "usage: robot-fb bench NAME [--help] [--json]\n\n" + "\n".join(
-    f"  {name:<6} {what}" for name, (_, what) in BENCHES.items()
+    f"  {name:<10} {what}" for name, (_, what) in BENCHES.items()
 )
 
 

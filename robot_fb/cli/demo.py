@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import dataclasses
 import importlib
 import os
@@ -25,6 +26,9 @@ from robot_fb.runtime.tasks import find_task
 from robot_fb.training.metrics import read_metrics
 
 BASE, RESIDUAL = "base, by sight", "base + touch"
+STAGES = "stages.csv"
+"""Seconds and command of every stage."""
+
 PLACEBOS = {"none": "touch taken away", "delayed": "touch 300 ms late", "shuffled": "touch of another episode"}
 
 
@@ -62,7 +66,6 @@ def main(argv: list[str]) -> int:
     if args.quick:
         args = dataclasses.replace(args, demonstrations=4, steps=20, episodes=4)
     _same_demo(args)
-    started = time.monotonic()
     demos, base, residual = args.out / "demonstrations", args.out / "base", args.out / "residual"
     _record(args, demos)
     _train(base, ["bc", "--data", str(demos), "--preset", "demo", "--steps", str(args.steps)], args)
@@ -73,8 +76,9 @@ def main(argv: list[str]) -> int:
     for touch, label in PLACEBOS.items():
         _eval(args, residual, label, minutes, touch)
     report = args.out / "report.html"
-    _verb(["report", str(base), str(residual), "--episodes", str(args.out / "episodes"), "--out", str(report)])
-    _tell(args, base, residual, report, time.monotonic() - started)
+    words = ["report", str(base), str(residual), "--episodes", str(args.out / "episodes"), "--out", str(report)]
+    _stage(args, words)
+    _tell(args, base, residual, report)
     return 0
 
 
@@ -100,14 +104,14 @@ def _record(args: DemoArgs, demos: Path) -> None:
     if have < args.demonstrations:
         seed = args.seed if not have else args.seed + 250  # other episodes than those that are there
         words = ["record", "--task", args.task, "--by", "expert", "--episodes", str(args.demonstrations - have)]
-        _verb([*words, "--out", str(demos), "--seed", str(seed)])
+        _stage(args, [*words, "--out", str(demos), "--seed", str(seed)])
 
 
 def _train(run: Path, words: list[str], args: DemoArgs) -> None:
     if (run / "done").exists():
         return
     resume = ["--resume"] if (run / "run.yaml").exists() else []
-    _verb(["train", *words, "--out", str(run), "--seed", str(args.seed), *resume])
+    _stage(args, ["train", *words, "--out", str(run), "--seed", str(args.seed), *resume])
     (run / "done").touch()
 
 
@@ -118,18 +122,28 @@ def _eval(
         return
     words = ["eval", "--policy", str(run), "--task", args.task, "--episodes", str(args.episodes), "--touch", touch]
     words += ["--label", label, "--robot-minutes", f"{minutes:.2f}", "--seed", str(100 + args.seed)]
-    _verb(words + (["--log", str(log)] if log else []))
+    _stage(args, words + (["--log", str(log)] if log else []))
 
 
-def _verb(words: list[str]) -> None:
-    """Runs one command of ours, printed so that it can be typed again; its results go to stderr with the progress."""
+def _stage(args: DemoArgs, words: list[str]) -> None:
+    """Runs one command of ours, printed so that it can be typed again; its results go to stderr with the progress.
+
+    How long it took, also when it was stopped, becomes a line of stages.csv.
+    """
     common.stderr.print(f"\n[bold]$ robot-fb {shlex.join(words)}[/bold]", soft_wrap=True)
     verb: Callable[[list[str]], int] = importlib.import_module(f"robot_fb.cli.{words[0]}").main
-    with contextlib.redirect_stdout(sys.stderr):
-        verb(words[1:])
+    started = time.monotonic()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            verb(words[1:])
+    finally:
+        with open(args.out / STAGES, "a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow([f"{time.monotonic() - started:.1f}", shlex.join(words)])
 
 
-def _tell(args: DemoArgs, base: Path, residual: Path, report: Path, seconds: float) -> None:
+def _tell(args: DemoArgs, base: Path, residual: Path, report: Path) -> None:
+    with open(args.out / STAGES, newline="", encoding="utf-8") as file:
+        seconds = sum(float(row[0]) for row in csv.reader(file))
     rows = [row for run in (base, residual) for row in read_evals(run) if row["label"] != NoteSuccess.LABEL]
     ceiling = find_task(args.task).ceiling()
     if args.json:

@@ -66,22 +66,35 @@ def test_tasks_as_json():
 
 @pytest.mark.timeout(1200)
 def test_the_demo_in_small_shows_every_stage_and_does_nothing_twice(tmp_path):
-    done = robot_fb("demo", "--quick", "--out", "d", "--json", cwd=tmp_path, timeout=1000)
+    bench = ["bench", "demo", "--quick", "--seeds", "1", "--runs", "r", "--out", "b", "--json"]
+    done = robot_fb(*bench, cwd=tmp_path, timeout=1000)
     assert done.returncode == 0, done.stderr[-2000:]
     document = json.loads(done.stdout)
+    assert document == json.loads((tmp_path / "b" / "demo.json").read_text())
     labels = [row["label"] for row in document["rows"]]
     assert labels[0] == "base, by sight" and len(labels) == 5
-    page = (tmp_path / "d" / "report.html").read_text()
+    assert all(row["seed"] == 0 and row["whole_demo_minutes"] > 0 for row in document["rows"])
+    page = (tmp_path / "r" / "0" / "report.html").read_text()
     assert page.count("data:image/png") >= 2 and not re.search(r"(src|href)=\"http", page)
-    again = robot_fb("demo", "--quick", "--out", "d", "--json", cwd=tmp_path)
+    again = robot_fb("demo", "--quick", "--out", "r/0", "--json", cwd=tmp_path)
     assert again.returncode == 0 and "robot-fb train" not in again.stderr
-    other = robot_fb("demo", "--quick", "--out", "d", "--seed", "1", cwd=tmp_path)
+    assert json.loads(again.stdout)["rows"][0]["successes"] == document["rows"][0]["successes"]
+    other = robot_fb("demo", "--quick", "--out", "r/0", "--seed", "1", cwd=tmp_path)
     assert other.returncode == 2 and "another seed" in other.stderr
+
+
+@pytest.mark.timeout(600)
+def test_bases_from_few_demonstrations_in_small(tmp_path):
+    words = ["--demonstrations", "2", "1", "--seeds", "1", "--steps", "3", "--episodes", "1", "--runs", "r"]
+    done = robot_fb("bench", "pick_place", *words, "--out", "b", "--json", cwd=tmp_path, timeout=500)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row["demonstrations"], row["episodes"], row["steps"]) for row in rows] == [(2, 1, 3), (1, 1, 3)]
 
 
 def test_the_readme_names_only_commands_that_exist():
     text = (ROOT / "README.md").read_text()
-    found = re.findall(r"robot-fb ([a-z]+)(?: (bc|residual|speed|log|human))?", text)
+    found = re.findall(r"robot-fb ([a-z]+)(?: (bc|residual|speed|log|human|demo|pick_place))?", text)
     from robot_fb.cli.main import VERBS
 
     assert found and {verb for verb, _ in found} <= set(VERBS)
