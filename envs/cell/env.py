@@ -183,6 +183,7 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         mujoco.mju_mulQuat(quat, tilt, quat.copy())
         quat = np.roll(quat, -1) * np.sign(quat[1] or 1.0)  # xyzw, x kept positive: the tool points down
         velocity = self.data.actuator_velocity[:6] * [1, 1, 1, 1, -1, -1]
+        velocity += draw(size=6) * np.repeat([noise.speed_m_s, noise.turn_rad_s], 3)
         width = self.data.qpos[7] + self.data.qpos[8] + draw() * noise.width_m
         obs = {
             "tcp/pose": np.concatenate([self.data.site("tcp").xpos + draw(size=3) * noise.position_m, quat]),

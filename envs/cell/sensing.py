@@ -19,21 +19,23 @@ WINDOW = 16
 class SensorNoise:
     """Standard deviations of white noise.
 
-    The pose noise is that of an arm's encoders and calibration; it also keeps a tilt of a few tenths of a milliradian
-    under load from standing in for the wrench.
+    The noise of pose and velocity is that of an arm's encoders and calibration; it also keeps a tilt of a few tenths of
+    a milliradian under load, and the jolt when it comes, from standing in for the wrench.
     """
 
     force_n: float = 0.05
     torque_nm: float = 0.002
     taxel_n: float = 0.01
     position_m: float = 1e-4
-    angle_rad: float = 1e-3
+    angle_rad: float = 2e-3
+    speed_m_s: float = 4e-3
+    turn_rad_s: float = 0.06
     width_m: float = 1e-4
 
     @staticmethod
     def none() -> SensorNoise:
         """Perfect sensors."""
-        return SensorNoise(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return SensorNoise(*[0.0] * 8)
 
 
 class WrenchWindow:

@@ -15,11 +15,11 @@ SIDES = ("+x", "+y", "-x", "-y")
 DIRECTIONS = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], float)
 
 COMMITMENTS = 2
-"""How often the plug may be pushed to a side in one episode."""
+"""How often the plug may be pushed to a side in one episode; pushed into a corner it tries two sides."""
 
 COMMITTED, WITHDRAWN = 0.0045, 0.0035
-"""A side counts as tried beyond 4.5 mm from the centre, and again only after a return to within 3.5 mm; the
-opening itself leaves 3 mm."""
+"""A side counts as tried beyond 4.5 mm towards it, and again only after a return to within 3.5 mm; the opening itself
+leaves 3 mm."""
 
 SEATED = 0.0085
 """How far towards the open side a seated plug is [m]."""
@@ -37,7 +37,7 @@ class KeyedSocketEnv(CellEnv):
         super().__init__(**options)
         self._side = 0
         self._commitments = 0
-        self._withdrawn = True
+        self._tried = np.zeros(4, bool)
 
     def build(self, spec: mujoco.MjSpec) -> None:
         """Adds socket, plug and the contact sensor."""
@@ -49,7 +49,7 @@ class KeyedSocketEnv(CellEnv):
         """Draws the open side, the socket's place (±25 mm) and the start of the arm (±15 mm, 30 to 50 mm above)."""
         rng = self.np_random
         self._side = int(rng.integers(4))
-        self._commitments, self._withdrawn = 0, True
+        self._commitments, self._tried = 0, np.zeros(4, bool)
         centre = np.array([0.5, 0.0]) + rng.uniform(-0.025, 0.025, 2)
         self.model.body("socket").pos[:2] = centre
         half = self._side * np.pi / 4
@@ -72,7 +72,7 @@ class KeyedSocketEnv(CellEnv):
         """Counts commitments, and asks whether the plug is seated."""
         offset = self.displacement()
         along = float(offset[:2] @ DIRECTIONS[self._side])
-        self._count_commitment(offset)
+        self._count_commitments(offset)
         seated = along > SEATED and offset[2] < -0.0025
         failure = ""
         if self._commitments > COMMITMENTS:
@@ -82,14 +82,12 @@ class KeyedSocketEnv(CellEnv):
         info = {"hidden": SIDES[self._side], "commitments": self._commitments}
         return Judgement(self._progress(offset, along), seated and not failure, failure, info)
 
-    def _count_commitment(self, offset: np.ndarray) -> None:
+    def _count_commitments(self, offset: np.ndarray) -> None:
         inside = offset[2] < (scene.LIP_BOTTOM - scene.FLOOR) * 1e-3
-        reach = np.abs(offset[:2]).max()
-        if reach < WITHDRAWN or not inside:
-            self._withdrawn = True
-        elif inside and reach > COMMITTED and self._withdrawn:
-            self._commitments += 1
-            self._withdrawn = False
+        reach = DIRECTIONS @ offset[:2]
+        trying = inside & (reach > COMMITTED) & ~self._tried
+        self._commitments += int(trying.sum())
+        self._tried = inside & (reach > WITHDRAWN) & (self._tried | trying)
 
     def _progress(self, offset: np.ndarray, along: float) -> float:
         """0 far away, 0.3 on the floor at the centre, 1 seated."""

@@ -10,7 +10,7 @@ from envs.keyed_socket import scene
 from envs.keyed_socket.env import DIRECTIONS, KeyedSocketEnv
 
 PRESS_N = 5.0
-PRESS_STEPS = 10
+PRESS_STEPS = 5
 """Decisions spent pressing before the slide: long enough to read the torque."""
 
 SIDEWAYS = 0.004
