@@ -20,12 +20,18 @@ from robot_fb.errors import ConfigError
 from robot_fb.registry import closest
 from robot_fb.types import is_touch
 
-DEFAULTS = {"live": 0.0, "none": 0.0, "dead": 0.0, "delayed": 0.3, "shuffled": 0.0, "bias": 1.0, "dropout": 0.2}
-"""Mode -> its value when none is given: delay [s], bias [N], share of lost samples.
+DEFAULTS = {
+    "live": 0.0, "none": 0.0, "dead": 0.0, "delayed": 0.3, "shuffled": 0.0, "bias": 1.0, "dropout": 0.2, "faults": 0.5,
+}
+"""Mode -> its value when none is given: delay [s], bias [N], share of lost samples, share of faulty episodes.
 
 live: untouched. none, dead: zeros. delayed: as it was a while ago. shuffled: from another episode. bias: a constant
 offset in a random direction, drawn anew each episode. dropout: samples lost at random, the last one kept instead.
+faults: to learn from; in some episodes one of `FAULTS`, drawn evenly, with its usual value.
 """
+
+FAULTS = ("bias", "delayed", "dropout", "dead")
+"""What goes wrong with real sensors."""
 
 SHUFFLE_SEED = 7_919
 """Keeps the faults' random numbers apart from the episode's own."""
@@ -96,6 +102,7 @@ class Ablate(gym.ObservationWrapper[Any, Any, Any]):
         self._other: Sequence[Mapping[str, np.ndarray]] = ()
         self._count = 0
         self._memory: dict[tuple[Ablation, str], Any] = {}
+        self._drawn: dict[Ablation, Ablation] = {}
         self._rng = np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -104,6 +111,7 @@ class Ablate(gym.ObservationWrapper[Any, Any, Any]):
         if seed is not None:
             self._rng = np.random.default_rng([seed, SHUFFLE_SEED])
         self._memory, self._count = {}, 0
+        self._drawn = {a: self._draw(a) for a in self._ablations if a.mode == "faults"}
         if self._donor is not None:
             self._other = self._donor(int(self._rng.integers(2**31)))
         return self.observation(obs), info
@@ -119,11 +127,18 @@ class Ablate(gym.ObservationWrapper[Any, Any, Any]):
         for ablation in self._ablations:
             for key in spoiled:
                 if ablation.covers(key):
-                    spoiled[key] = self._spoil(ablation, key, spoiled[key])
+                    spoiled[key] = self._spoil(self._drawn.get(ablation, ablation), key, spoiled[key])
         return spoiled
+
+    def _draw(self, faults: Ablation) -> Ablation:
+        """What is wrong in this episode."""
+        mode = str(self._rng.choice(FAULTS)) if self._rng.random() < faults.value else "live"
+        return Ablation(faults.target, mode, DEFAULTS[mode])
 
     def _spoil(self, ablation: Ablation, key: str, value: np.ndarray) -> np.ndarray:
         memory, slot = self._memory, (ablation, key)
+        if ablation.mode == "live":
+            return value
         if ablation.mode in ("none", "dead"):
             return np.zeros_like(value)
         if ablation.mode == "shuffled":

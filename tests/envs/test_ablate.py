@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from envs.ablate import Ablate, parse
+from envs.ablate import FAULTS, Ablate, parse
 from robot_fb.errors import ConfigError
 
 
@@ -101,3 +101,23 @@ def test_a_target_without_streams_is_refused():
 def test_shuffled_without_a_donor_is_refused():
     with pytest.raises(ConfigError, match="shuffle"):
         Ablate(Counting(), "touch=shuffled")
+
+
+def test_faults_spoil_some_episodes_each_with_one_fault():
+    env = Ablate(Counting(), "touch=faults:0.5")
+    kinds = []
+    for seed in range(400):
+        seen = [env.reset(seed=seed)[0]] + [env.step(np.zeros(1))[0] for _ in range(30)]
+        counts = np.array([obs["wrench/wrist"][0, 0] for obs in seen])
+        steps = np.diff(counts[10:])
+        if not counts.any():
+            kinds.append("dead")
+        elif (counts == np.arange(31)).all():
+            kinds.append("live")
+        elif np.allclose(steps, 1, atol=1e-3):
+            kinds.append("delayed" if counts[-1] == 24 else "bias")
+        else:
+            kinds.append("dropout")
+    share = {kind: kinds.count(kind) / len(kinds) for kind in set(kinds)}
+    assert share["live"] == pytest.approx(0.5, abs=0.08)
+    assert all(share[kind] == pytest.approx(0.125, abs=0.06) for kind in FAULTS)
