@@ -14,8 +14,10 @@ PRESS_STEPS = 5
 """Decisions spent pressing before the slide: long enough to read the torque."""
 
 SIDEWAYS = 0.004
-"""Sideways command, when looking for the centre and when sliding [m]: 30 mm/s in the air; 4 N in contact, of which
-friction takes about 1 N."""
+"""Sideways command when looking for the centre [m]: 30 mm/s in the air."""
+
+SLIDE = 0.003
+"""Sideways command when sliding [m]: 3 N, of which friction takes about 1 N."""
 
 LIP = (scene.LIP_TOP - scene.FLOOR) * 1e-3
 HOVER = LIP + 0.018
@@ -55,5 +57,5 @@ class KeyedSocketExpert:
         if self._pressed > PRESS_STEPS:
             along = DIRECTIONS[self._env._side]
             across = offset[:2] - (offset[:2] @ along) * along
-            sideways = SIDEWAYS * along - np.clip(across, -0.003, 0.003)
+            sideways = SLIDE * along - np.clip(across, -0.003, 0.003)
         return np.array([*sideways, -force / control.STIFFNESS, 0.0, 1.0], np.float32)
