@@ -1,19 +1,24 @@
 """A frozen base policy plus a small correction that reads touch: `a = a_base + s * range * a_residual`.
 
 The correction sees proprioception, touch behind a contact gate, the base's action and the base's plan, and nothing of
-the base's inside, so that any base works (OmniTacTune; ResFiT and Policy Decorator for the details).
+the base's inside, so that any base works (OmniTacTune; ResFiT and Policy Decorator for the details). The base acts
+alone where a touch sensor is dead and, with `trust: lower_bound`, wherever the learned value cannot promise a gain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import nn
 
-from policies.touch import TouchEncoder, contact_gate
+from policies.lipschitz import LipschitzLinear, product_of_norms
+from policies.touch import TouchEncoder, alive, contact_gate
+from policies.value import Critic
+from robot_fb.errors import ConfigError
 from robot_fb.interfaces import LanePolicy
 from robot_fb.types import ActionChunk, Obs, PolicySpec, StreamSpec, is_touch
 
@@ -29,6 +34,14 @@ class ResidualPolicyConfig:
         gate_n: contact force at which touch is let through [N]; 0 leaves the gate open.
         scale: share of each action's half range that the correction may add, fully grown.
         correct_grip: whether the gripper is corrected too (the last action dimension).
+        lipschitz: bound on how fast the correction moves with touch, in its units for each scaled unit of touch; 0 for
+            plain layers without a bound.
+        dead_off: the base acts alone while a touch sensor is dead. Off for a correction that learned without touch.
+        trust: "always", or "lower_bound": the base acts alone where the gain that the critics promise is below `doubt`
+            of their standard deviations.
+        doubt: how many.
+        critics: Q functions that value the summed action.
+        critic_width: their hidden width.
     """
 
     width: int = 128
@@ -37,6 +50,21 @@ class ResidualPolicyConfig:
     gate_n: float = 1.0
     scale: float = 0.15
     correct_grip: bool = False
+    lipschitz: float = 0.0
+    dead_off: bool = True
+    trust: Literal["always", "lower_bound"] = "always"
+    doubt: float = 1.0
+    critics: int = 2
+    critic_width: int = 128
+
+    def __post_init__(self) -> None:
+        """Refuses values that cannot work."""
+        for name in ("width", "touch_dim", "plan_steps", "critics", "critic_width"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"correction setting {name!r}", expected="at least 1", found=getattr(self, name))
+        for name in ("gate_n", "scale", "lipschitz", "doubt"):
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"correction setting {name!r}", expected="at least 0", found=getattr(self, name))
 
 
 def proprioception_keys(streams: Mapping[str, StreamSpec]) -> tuple[str, ...]:
@@ -45,33 +73,48 @@ def proprioception_keys(streams: Mapping[str, StreamSpec]) -> tuple[str, ...]:
 
 
 class ResidualHead(nn.Module):
-    """Touch encoder and actor. The actor's last layer starts at zero: before it learns, the base acts alone."""
+    """Touch encoder, actor, critics. The actor's last layer starts at zero: before it learns, the base acts alone."""
 
     mean: torch.Tensor
     std: torch.Tensor
     mask: torch.Tensor
+    growth: torch.Tensor
+    """How far the correction has come in: the share of its scale, and the share of decisions in which it acts."""
 
     def __init__(self, spec: PolicySpec, config: ResidualPolicyConfig) -> None:
         super().__init__()
         self.keys = proprioception_keys(spec.obs)
         self.config = config
-        self.touch = TouchEncoder(spec.obs, config.touch_dim)
+        bounded = config.lipschitz > 0
+        self.touch = TouchEncoder(spec.obs, config.touch_dim, bounded=bounded)
         size = sum(int(np.prod(spec.obs[k].shape)) for k in self.keys)
         self.proprio_dim, self.action_dim = size, spec.action.dim
         self.plan_dim = config.plan_steps * self.action_dim
         self.register_buffer("mean", torch.zeros(size))
         self.register_buffer("std", torch.ones(size))
+        self.register_buffer("growth", torch.ones(2))
         mask = torch.ones(self.action_dim)
         if not config.correct_grip and any("grip" in name for name in spec.action.names):
             mask[[i for i, name in enumerate(spec.action.names) if "grip" in name]] = 0.0
         self.register_buffer("mask", mask)
-        self.actor = nn.Sequential(
-            nn.Linear(size + config.touch_dim + self.plan_dim, config.width), nn.LayerNorm(config.width), nn.ReLU(),
-            nn.Linear(config.width, config.width), nn.LayerNorm(config.width), nn.ReLU(),
-            nn.Linear(config.width, self.action_dim),
+        inputs, width = size + config.touch_dim + self.plan_dim, config.width
+        self.actor = (
+            nn.Sequential(
+                LipschitzLinear(inputs, width), nn.ReLU(), LipschitzLinear(width, width), nn.ReLU(),
+                LipschitzLinear(width, self.action_dim),
+            )
+            if bounded
+            else nn.Sequential(
+                nn.Linear(inputs, width), nn.LayerNorm(width), nn.ReLU(),
+                nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU(),
+                nn.Linear(width, self.action_dim),
+            )
         )
         nn.init.zeros_(self.actor[-1].weight)  # type: ignore[arg-type]
         nn.init.zeros_(self.actor[-1].bias)  # type: ignore[arg-type]
+        self.critic = Critic(
+            size, spec.embed_dim, config.touch_dim, self.plan_dim, self.action_dim, config.critics, config.critic_width
+        )
 
     def proprioception(self, obs: Obs) -> np.ndarray:
         """(B, proprio_dim) float32, unscaled, from streams with a leading batch axis."""
@@ -98,7 +141,25 @@ class ResidualHead(nn.Module):
         Returns:
             (B, action_dim).
         """
+        if self.config.lipschitz:
+            z = self.config.lipschitz * z
         return torch.tanh(self.actor(torch.cat([self.normalise(proprio), z, plan.flatten(1)], 1))) * self.mask
+
+    def follow(self) -> None:
+        """After a gradient step: keeps bounded layers bounded."""
+        for layer in self.modules():
+            if isinstance(layer, LipschitzLinear):
+                layer.follow()
+
+    def bound(self) -> float:
+        """How far the correction (2-norm, its units) can move for each unit that scaled, gated touch moves.
+
+        Raises:
+            ConfigError: plain layers have no bound.
+        """
+        if not self.config.lipschitz:
+            raise ConfigError("this correction has no bound", do="train with --policy.lipschitz 1.0, say")
+        return self.config.lipschitz * product_of_norms(self.actor) * product_of_norms(self.touch.encode)
 
 
 class ResidualPolicy:
@@ -116,7 +177,6 @@ class ResidualPolicy:
         self.base, self.spec = base, spec
         self.config = config or ResidualPolicyConfig()
         self.head = ResidualHead(spec, self.config)
-        self.growth = 1.0
         low, high = np.array(spec.action.low, np.float32), np.array(spec.action.high, np.float32)
         self.bounds, self.centre = (low, high), (low + high) / 2
         self.unit = self.config.scale * (high - low) / 2
@@ -128,6 +188,7 @@ class ResidualPolicy:
     def reset_lanes(self, lanes: int, seed: int | None = None) -> None:
         """Forget the past of all lanes."""
         self.base.reset_lanes(lanes, seed)
+        self._rng = np.random.default_rng(seed)
         self._fresh = np.ones(lanes, bool)
 
     def act(self, obs: Obs) -> ActionChunk:
@@ -139,8 +200,12 @@ class ResidualPolicy:
     def act_lanes(self, obs: Obs, fresh: np.ndarray) -> np.ndarray:
         """(lanes, horizon, action_dim): the base's plans with `[:, 0]` corrected."""
         plan = self.base.act_lanes(obs, fresh)
+        correction = self.correction(obs, plan)
+        correction *= self.acting(len(correction))
+        if self.config.trust == "lower_bound":
+            correction *= self.promises(obs, plan, correction)[:, None]
         corrected = plan.copy()
-        corrected[:, 0] = self.combine(plan[:, 0], self.correction(obs, plan))
+        corrected[:, 0] = self.combine(plan[:, 0], correction)
         return corrected
 
     def correction(self, obs: Obs, plan: np.ndarray) -> np.ndarray:
@@ -150,7 +215,33 @@ class ResidualPolicy:
             z, _ = head.touch(torch.from_numpy(head.touch.flatten(obs)))
             z = z * torch.from_numpy(self.gate(obs))
             proprio = torch.from_numpy(head.proprioception(obs))
-            return head.act(proprio, z, torch.from_numpy(self.plan_features(plan))).numpy()
+            said = head.act(proprio, z, torch.from_numpy(self.plan_features(plan))).numpy()
+        return said * self.alive(obs)
+
+    def acting(self, lanes: int) -> np.ndarray:
+        """(lanes, 1) float32: 1 where the correction acts in this decision, all of them once it has come in."""
+        share = float(self.head.growth[1])
+        return (self._rng.random((lanes, 1)) < share).astype(np.float32)
+
+    def alive(self, obs: Obs) -> np.ndarray:
+        """(lanes, 1) float32: 0 where a touch sensor is dead, so that the base has to act alone."""
+        if not self.config.dead_off:
+            return np.ones((len(next(iter(obs.values()))), 1), np.float32)
+        return alive(obs).astype(np.float32)[:, None]
+
+    def promises(self, obs: Obs, plan: np.ndarray, correction: np.ndarray) -> np.ndarray:
+        """(lanes,) bool: whether the lower bound of what the correction gains over the base alone is above zero."""
+        head = self.head
+        actions = [self.units(self.combine(plan[:, 0], each)) for each in (correction, 0 * correction)]
+        with torch.inference_mode():
+            z = head.touch(torch.from_numpy(head.touch.flatten(obs)))[0] * torch.from_numpy(self.gate(obs))
+            state = (
+                head.normalise(torch.from_numpy(head.proprioception(obs))), torch.from_numpy(self.embed_lanes(obs)), z,
+                torch.from_numpy(self.plan_features(plan)),
+            )
+            ours, base = (head.critic(*state, torch.from_numpy(action)) for action in actions)
+        gain = (ours - base).numpy()
+        return gain.mean(0) - self.config.doubt * gain.std(0) > 0
 
     def gate(self, obs: Obs) -> np.ndarray:
         """(lanes, 1) contact gate."""
@@ -169,8 +260,8 @@ class ResidualPolicy:
         return ((action - self.centre) / self.unit).astype(np.float32)
 
     def combine(self, base: np.ndarray, correction: np.ndarray) -> np.ndarray:
-        """The summed action, clipped to its bounds; the correction counts `growth * scale` of half the range."""
-        return np.clip(base + self.growth * self.unit * correction, *self.bounds)
+        """The summed action, clipped to its bounds; the correction counts `growth[0] * scale` of half the range."""
+        return np.clip(base + float(self.head.growth[0]) * self.unit * correction, *self.bounds)
 
     def embed(self, obs: Obs) -> np.ndarray:
         """What the base sees."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 import torch
 from torch import nn
 
+from policies.lipschitz import LipschitzLinear
 from robot_fb.types import StreamSpec, is_touch
 
 POOL = 2
@@ -28,13 +30,16 @@ class TouchEncoder(nn.Module):
         streams: all streams of the task; the touch streams among them are read.
         dim: length of z.
         width: hidden width.
+        bounded: z moves no faster than its input, and its length is at most 1; see `policies.lipschitz`.
     """
 
     scale: torch.Tensor
     channel: torch.Tensor
     is_force: torch.Tensor
 
-    def __init__(self, streams: Mapping[str, StreamSpec], dim: int = 32, width: int = 128) -> None:
+    def __init__(
+        self, streams: Mapping[str, StreamSpec], dim: int = 32, width: int = 128, bounded: bool = False
+    ) -> None:
         super().__init__()
         self.keys = touch_keys(streams)
         channel, is_force, count = [], [], 0
@@ -54,8 +59,14 @@ class TouchEncoder(nn.Module):
         self.register_buffer("is_force", torch.from_numpy(np.concatenate([np.zeros(0, bool), *is_force])))
         self.register_buffer("scale", torch.ones(max(count, 1)))
         self.size, self.dim = size, dim
-        self.encode = nn.Sequential(
-            nn.Linear(size, width), nn.LayerNorm(width), nn.ReLU(), nn.Linear(width, dim), nn.LayerNorm(dim), nn.Tanh()
+        self.bounded = bounded
+        self.encode = (
+            nn.Sequential(LipschitzLinear(size, width), nn.ReLU(), LipschitzLinear(width, dim), nn.Tanh())
+            if bounded
+            else nn.Sequential(
+                nn.Linear(size, width), nn.LayerNorm(width), nn.ReLU(), nn.Linear(width, dim), nn.LayerNorm(dim),
+                nn.Tanh(),
+            )
         )
         self.decode = nn.Sequential(nn.Linear(dim, width), nn.ReLU(), nn.Linear(width, size))
 
@@ -76,7 +87,8 @@ class TouchEncoder(nn.Module):
         """z (B,dim) and the scaled, softly clipped input (B,size) that `decode` should give back."""
         scaled = flat / self.scale[self.channel]
         scaled = 5.0 * torch.tanh(scaled / 5.0)
-        return self.encode(scaled), scaled
+        z = self.encode(scaled)
+        return z / math.sqrt(self.dim) if self.bounded else z, scaled
 
     def augment(self, flat: torch.Tensor, newtons: float, generator: torch.Generator | None = None) -> torch.Tensor:
         """Adds one random offset of up to `newtons` to each force axis of each sample, the same over its window."""
@@ -90,6 +102,22 @@ def pool(key: str, stream: np.ndarray) -> np.ndarray:
         return stream
     rows, columns = stream.shape[-2] // POOL, stream.shape[-1] // POOL
     return stream.reshape(*stream.shape[:-2], rows, POOL, columns, POOL).sum((-3, -1))
+
+
+def alive(obs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """(B,) bool: whether the touch sensors say anything; a real one's noise never repeats itself exactly.
+
+    A wrench whose whole window is the same number again and again, or pads of zeros alone, are dead. Without touch
+    streams nothing can be dead.
+    """
+    lanes = len(next(iter(obs.values())))
+    dead = np.zeros(lanes, bool)
+    for key in (key for key in obs if is_touch(key)):
+        value = np.asarray(obs[key]).reshape(lanes, -1)
+        if key.startswith("wrench/"):
+            value = np.ptp(np.asarray(obs[key]), axis=1)
+        dead |= ~value.any(axis=1)
+    return ~dead
 
 
 def contact_gate(obs: Mapping[str, np.ndarray], threshold_n: float) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 import tyro
 
+from robot_fb import registry
 from robot_fb.algorithms.residual.config import ResidualConfig
 from robot_fb.algorithms.residual.learn import learn
 from robot_fb.cli import common
@@ -51,7 +52,7 @@ class TrainResidualArgs(ResidualConfig):
 
 def main(argv: list[str]) -> int:
     """Runs both stages."""
-    args = common.parse(TrainResidualArgs, argv, "robot-fb train residual", PRESETS)
+    args = common.parse(_arguments(), argv, "robot-fb train residual", PRESETS)
     torch.set_num_threads(1)  # the nets are small, and the other cores simulate
     base = load_policy(args.base, args.task or None)
     task = base.spec.task
@@ -60,7 +61,7 @@ def main(argv: list[str]) -> int:
     run = RunFolder.resume(args.out, settings, ("out", "base")) if args.resume else RunFolder.create(args.out, settings)
     with common.progress() as bar:
         try:
-            rollout = learn(base, task, args, run, bar, args.touch, args.seed)
+            rollout = learn(base, task, args, run, bar, args.touch, args.seed, args.policy)
         except KeyboardInterrupt:
             bar.stop()
             print("stopped; go on with the same command and --resume", file=sys.stderr)
@@ -78,3 +79,14 @@ def main(argv: list[str]) -> int:
             f"{rollout.success_rate():.0%} while exploring: {run.path}"
         )
     return 0
+
+
+def _arguments() -> Any:
+    """The arguments' class, with the correction's own config under `policy`."""
+    shape = registry.load("policies", "residual").config_class
+    made = dataclasses.make_dataclass(
+        "TrainResidual", [("policy", shape, dataclasses.field(default_factory=shape))], bases=(TrainResidualArgs,),
+        frozen=True, kw_only=True,
+    )
+    made.__doc__ = (TrainResidualArgs.__doc__ or "").split("Attributes:")[0].strip()
+    return made

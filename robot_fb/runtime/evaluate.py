@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from robot_fb.runtime.episodes import EpisodeResult, Job, run_episodes
-from robot_fb.runtime.seeds import EVALUATION
+from robot_fb.runtime.seeds import EVALUATION, SeedRange
 
 EVALS = "evals.jsonl"
 
@@ -56,7 +56,12 @@ class EvalResult:
 
 
 def evaluate(
-    job: Job, episodes: int, seed: int, workers: int = 2, done: Callable[[EpisodeResult], None] = lambda result: None
+    job: Job,
+    episodes: int,
+    seed: int,
+    workers: int = 2,
+    done: Callable[[EpisodeResult], None] = lambda result: None,
+    seeds: SeedRange = EVALUATION,
 ) -> EvalResult:
     """Runs held-out episodes: their seeds are of a range that neither recording nor learning draws from.
 
@@ -66,9 +71,10 @@ def evaluate(
         seed: chooses them.
         workers: processes.
         done: called after each episode.
+        seeds: the range that the episodes' seeds are of.
     """
-    seeds = [EVALUATION.seed(seed, k) for k in range(episodes)]
-    return EvalResult(job, seed, tuple(run_episodes(job, seeds, workers, done)))
+    drawn = [seeds.seed(seed, k) for k in range(episodes)]
+    return EvalResult(job, seed, tuple(run_episodes(job, drawn, workers, done)))
 
 
 def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, float]:

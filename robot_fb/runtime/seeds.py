@@ -18,7 +18,7 @@ class SeedRange:
     """Seeds of one purpose.
 
     Attributes:
-        purpose: 0 recording, 1 learning, 2 evaluation.
+        purpose: 0 recording, 1 learning, 2 evaluation, 3 trials while learning.
     """
 
     purpose: int
@@ -40,4 +40,4 @@ class SeedRange:
         return (self.purpose + 4 * seed) * SPAN + episode
 
 
-RECORD, TRAINING, EVALUATION = SeedRange(0), SeedRange(1), SeedRange(2)
+RECORD, TRAINING, EVALUATION, TRIAL = SeedRange(0), SeedRange(1), SeedRange(2), SeedRange(3)

@@ -6,26 +6,29 @@ import numpy as np
 import pytest
 import torch
 
-from policies.residual import ResidualPolicy
+from policies.residual import ResidualPolicy, ResidualPolicyConfig
+from policies.value import Critic
 from robot_fb.algorithms.residual.config import ResidualConfig
-from robot_fb.algorithms.residual.critic import Critic, subset_minimum
-from robot_fb.algorithms.residual.trainer import ResidualTrainer
+from robot_fb.algorithms.residual.trainer import ResidualTrainer, subset_minimum
 from robot_fb.errors import ConfigError
 from robot_fb.training.replay import ReplayBuffer
 from robot_fb.types import ActionSpec, PolicySpec, StreamSpec
 
 STREAMS = {"tcp/pose": StreamSpec((3,), unit="m"), "wrench/wrist": StreamSpec((16, 6), unit="N, N·m")}
 SPEC = PolicySpec("toy", STREAMS, ActionSpec((-1.0, -1.0), (1.0, 1.0)), 0.05, embed_dim=4)
-SMALL = ResidualConfig(batch=64, critic_width=32, critic_lr=1e-3, actor_lr=1e-3, touch_augment_n=0.0, tau=0.02)
+SMALL = ResidualConfig(batch=64, critic_lr=1e-3, actor_lr=1e-3, touch_augment_n=0.0, tau=0.02)
 
 
 class Base:
     spec = SPEC
 
 
-def make(config: ResidualConfig = SMALL, seed: int = 0, **options) -> ResidualTrainer:
+def make(
+    config: ResidualConfig = SMALL, seed: int = 0, shape: ResidualPolicyConfig | None = None, **options
+) -> ResidualTrainer:
     torch.manual_seed(seed)
-    return ResidualTrainer(ResidualPolicy(Base(), SPEC), config, seed, **options)  # type: ignore[arg-type]
+    shape = shape or ResidualPolicyConfig(critic_width=32)
+    return ResidualTrainer(ResidualPolicy(Base(), SPEC, shape), config, seed, **options)  # type: ignore[arg-type]
 
 
 def rows(count: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -39,6 +42,7 @@ def rows(count: int, seed: int = 0) -> dict[str, np.ndarray]:
         "proprio": rng.normal(size=(count, 3)),
         "touch": wrench.reshape(count, -1),
         "gate": np.ones((count, 1)),
+        "alive": np.ones((count, 1)),
         "plan": np.zeros((count, 8, 2)),
         "visual": rng.normal(size=(count, 4)),
     }
@@ -48,7 +52,7 @@ def rows(count: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def test_target_is_reward_plus_discounted_minimum_of_the_target_critics():
-    trainer = make(ResidualConfig(batch=8, critic_width=16, target_noise=0.0))
+    trainer = make(ResidualConfig(batch=8, target_noise=0.0))
     trainer.stage = "online"
     batch = {key: torch.from_numpy(value) for key, value in rows(8).items()}
     batch["discount"] = torch.full((8,), 0.5)
@@ -85,8 +89,9 @@ def test_bootstrap_leaves_the_actor_alone():
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.head.actor.parameters(), strict=True))
 
 
-def test_learns_to_push_where_the_torque_points():
-    trainer = make()
+@pytest.mark.parametrize("lipschitz", [0.0, 4.0])
+def test_learns_to_push_where_the_torque_points(lipschitz):
+    trainer = make(shape=ResidualPolicyConfig(critic_width=32, lipschitz=lipschitz))
     buffer = ReplayBuffer(2048)
     buffer.add_batch(rows(2048))
     rng = np.random.default_rng(1)
@@ -102,6 +107,38 @@ def test_learns_to_push_where_the_torque_points():
     side = torch.sign(test["touch"].reshape(-1, 16, 6)[:, :, 3].mean(1))
     assert (torch.sign(push) == side).float().mean() > 0.97
     assert (push * side).mean() > 0.5
+    if lipschitz:
+        assert trainer.head.bound() <= 1.05 * lipschitz
+
+
+def test_where_touch_is_dead_the_actor_is_not_asked():
+    trainer = make()
+    trainer.stage = "online"
+    torch.nn.init.normal_(trainer.head.actor[-1].weight)
+    batch = {key: torch.from_numpy(value) for key, value in rows(8).items()} | {"next_alive": torch.zeros(8, 1)}
+    batch["discount"] = torch.ones(8)
+    one = trainer._target_value(batch)
+    torch.nn.init.normal_(trainer.head.actor[-1].weight)
+    assert torch.equal(one, trainer._target_value(batch))
+
+
+def test_a_snapshot_brings_networks_and_optimisers_back_but_not_the_growth():
+    trainer, other = make(), make()
+    for each in (trainer, other):
+        each.stage = "online"
+        for k in range(4):
+            each.step(rows(64, k))
+    good = trainer.snapshot()
+    for k in range(4, 8):
+        trainer.step(rows(64, k))
+    trainer.head.growth[0] = 0.5
+    trainer.restore(good)
+    assert trainer.head.growth[0] == 0.5
+    trainer.head.growth[0] = 1.0
+    for name, value in other.head.state_dict().items():
+        assert torch.equal(trainer.head.state_dict()[name], value), name
+    moved = trainer.snapshot()["critic_optimiser"]["state"][0]["exp_avg"]
+    assert torch.equal(moved, other.critic_optimiser.state_dict()["state"][0]["exp_avg"])
 
 
 def test_save_and_load_go_on_to_the_same_curve(tmp_path):

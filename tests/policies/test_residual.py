@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from policies.chunk_mlp import ChunkMlpPolicy
-from policies.residual import ResidualPolicy, ResidualPolicyConfig
-from policies.touch import TouchEncoder, contact_gate, pool
+from policies.residual import ResidualHead, ResidualPolicy, ResidualPolicyConfig
+from policies.touch import TouchEncoder, alive, contact_gate, pool
+from robot_fb.errors import ConfigError
 from robot_fb.training.checkpoint import load_policy, save_policy
 from robot_fb.types import ActionSpec, PolicySpec, StreamSpec
 
@@ -81,7 +82,7 @@ def test_the_sum_is_clipped_to_the_action_bounds(policy):
 
 def test_growth_scales_the_correction(policy):
     base, full = np.zeros((1, 5), np.float32), np.ones((1, 5))
-    policy.growth = 0.5
+    policy.head.growth[0] = 0.5
     assert np.allclose(policy.combine(base, full)[0], 0.5 * 0.15 * np.array(ACTION.high))
 
 
@@ -100,6 +101,79 @@ def test_without_contact_touch_does_not_reach_the_actor(policy):
     other = pressed | {"tactile/left": pressed["tactile/left"] + 5}
     contrast = np.abs(policy.correction(pressed, plan) - policy.correction(other, plan)).max()
     assert difference < 0.05 < contrast
+
+
+def test_while_it_comes_in_it_acts_in_its_share_of_the_decisions(policy):
+    wake(policy)
+    policy.head.growth[1] = 0.3
+    policy.reset_lanes(3, seed=0)
+    base = policy.base.act_lanes({}, None)[:, 0]
+    acted = [(policy.act_lanes(observation(3), None)[:, 0] != base).any(1) for _ in range(400)]
+    assert 0.25 < np.mean(acted) < 0.35
+
+
+@pytest.mark.parametrize("key", ["wrench/wrist", "tactile/left"])
+def test_a_dead_sensor_leaves_the_base_alone_in_that_lane(policy, key):
+    wake(policy)
+    obs = observation(3)
+    obs[key][1] = 0.0
+    added = np.abs(policy.correction(obs, policy.base.act_lanes({}, None))).max(axis=1)
+    assert added[1] == 0.0 and added[[0, 2]].min() > 0.0
+
+
+def test_a_wrench_that_repeats_itself_is_dead_whatever_it_says():
+    obs = observation(2)
+    obs["wrench/wrist"][0] = obs["wrench/wrist"][0, :1]
+    assert list(alive(obs)) == [False, True]
+
+
+def test_a_correction_without_a_promised_gain_is_left_out():
+    config = ResidualPolicyConfig(trust="lower_bound", doubt=1.0)
+    torch.manual_seed(0)
+    made = ResidualPolicy(Constant(), SPEC, config)  # type: ignore[arg-type]
+    wake(made)
+    made.reset_lanes(3)
+    base = made.base.act_lanes({}, None)[:, 0]
+    gains = {"sure": (2.0, 3.0), "unsure": (3.0, -2.0), "loss": (-1.0, -2.0)}
+    for name, (one, two) in gains.items():
+        made.head.critic = Promise(one, two, made.units(base)[0, 0])
+        changed = bool((made.act_lanes(observation(3), None)[:, 0] != base).any())
+        assert changed == (name == "sure"), name
+
+
+class Promise(torch.nn.Module):
+    """Two critics to whom every action but the base's is worth so much more."""
+
+    def __init__(self, one: float, two: float, base: float) -> None:
+        super().__init__()
+        self.gain, self.base = torch.tensor([one, two]), float(base)
+
+    def forward(self, proprio, visual, z, plan, action):
+        return self.gain[:, None] * (action[:, 0] != self.base)
+
+
+def test_the_printed_bound_holds_for_every_disturbance_of_touch():
+    torch.manual_seed(0)
+    head = ResidualHead(SPEC, ResidualPolicyConfig(lipschitz=2.0))
+    for weight in head.actor.parameters():
+        torch.nn.init.normal_(weight)
+    for _ in range(30):
+        head.follow()
+    rng = torch.Generator().manual_seed(0)
+    bound, worst = head.bound(), 0.0
+    proprio, plan = torch.zeros(200, head.proprio_dim), torch.zeros(200, 8, 5)
+    for size in (0.01, 0.1, 1.0, 10.0):
+        touch = torch.randn(200, head.touch.size, generator=rng)
+        other = touch + size * torch.randn(touch.shape, generator=rng)
+        (z, x), (z2, x2) = head.touch(touch), head.touch(other)
+        moved = (head.act(proprio, z, plan) - head.act(proprio, z2, plan)).norm(dim=1)
+        worst = max(worst, (moved / (x - x2).norm(dim=1)).max().item())
+    assert 0 < worst <= bound <= 2.1
+
+
+def test_plain_layers_have_no_bound(policy):
+    with pytest.raises(ConfigError, match="no bound"):
+        policy.head.bound()
 
 
 def test_act_is_act_lanes_for_one_robot(policy):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
 from robot_fb.errors import ConfigError
 
@@ -20,7 +20,12 @@ class ResidualConfig:
         lanes: simulations side by side.
         updates_per_step: critic updates for each online decision step (UTD).
         actor_every: critic updates for each actor update.
-        growth_steps: online steps over which the scale grows from 0 to its full size.
+        growth_steps: online steps over which the correction comes in; 0 for all of it at once.
+        growth: how it comes in: its scale grows from 0 to full size, or (Policy Decorator) it acts at full size in a
+            share of the decisions that grows from 0 to 1.
+        prefix_steps: the base alone acts for up to that many decisions at the start of each online episode, a number
+            drawn anew; these are not learned from (PLD).
+        faults: share of the episodes with a fault of a touch sensor: bias, delay, dropout or dead.
         noise: standard deviation of the exploration on the correction, in its units.
         noise_memory: how much of the noise is kept from one decision to the next, 0 to 1.
         batch: transitions in a batch; half from successful episodes once there are any.
@@ -28,8 +33,6 @@ class ResidualConfig:
         n_step: rewards summed before the bootstrap.
         gamma: discount of one decision.
         tau: how far target weights move at each critic update.
-        critics: size of the ensemble; the target takes the minimum over two drawn at random.
-        critic_width: hidden width.
         critic_lr, actor_lr: Adam's step sizes.
         target_noise: noise on target actions (target smoothing), in units of the residual's scale.
         reconstruction: weight of the touch reconstruction in the critic's loss.
@@ -37,7 +40,10 @@ class ResidualConfig:
         action_penalty: weight of the squared correction in the actor's loss.
         force_penalty, force_threshold_n: reward is lowered by `force_penalty * relu(|F| - threshold)` [1/N, N].
         buffer: transitions kept.
-        policy: settings of the correction's shape, see the `residual` policy.
+        eval_every: online steps between trials on episodes of their own; the best policy so far is the run's, and one
+            that falls `fall` under the base goes back to the last that did not. 0 for none.
+        eval_episodes: in each trial.
+        fall: success rate.
     """
 
     bootstrap_steps: int = 6_000
@@ -48,6 +54,9 @@ class ResidualConfig:
     updates_per_step: float = 1.5
     actor_every: int = 2
     growth_steps: int = 2_000
+    growth: Literal["scale", "share"] = "scale"
+    prefix_steps: int = 0
+    faults: float = 0.0
     noise: float = 0.15
     noise_memory: float = 0.7
     batch: int = 128
@@ -55,8 +64,6 @@ class ResidualConfig:
     n_step: int = 3
     gamma: float = 0.9
     tau: float = 0.02
-    critics: int = 2
-    critic_width: int = 128
     critic_lr: float = 1e-3
     actor_lr: float = 1e-3
     target_noise: float = 0.2
@@ -66,13 +73,15 @@ class ResidualConfig:
     force_penalty: float = 0.1
     force_threshold_n: float = 12.0
     buffer: int = 60_000
-    policy: dict[str, Any] = field(default_factory=dict)
+    eval_every: int = 0
+    eval_episodes: int = 100
+    fall: float = 0.05
 
     def __post_init__(self) -> None:
         """Refuses values that cannot work."""
-        for name in ("lanes", "batch", "n_step", "critics", "buffer", "actor_every"):
+        for name in ("lanes", "batch", "n_step", "buffer", "actor_every", "eval_episodes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"residual setting {name!r}", expected="at least 1", found=getattr(self, name))
-        for name in ("gamma", "tau", "success_share", "noise_memory"):
+        for name in ("gamma", "tau", "success_share", "noise_memory", "faults"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"residual setting {name!r}", expected="0 to 1", found=getattr(self, name))

@@ -13,6 +13,7 @@ from robot_fb import registry
 from robot_fb.algorithms.residual.config import ResidualConfig
 from robot_fb.algorithms.residual.rollout import OnlineMixer, Rollout
 from robot_fb.algorithms.residual.trainer import ResidualTrainer
+from robot_fb.algorithms.residual.trials import Trials
 from robot_fb.runtime.evaluate import append_row, wilson
 from robot_fb.runtime.lanes import Lanes
 from robot_fb.runtime.seeds import TRAINING
@@ -28,7 +29,14 @@ LOG_EVERY, CHECKPOINT_EVERY = 200, 6_000
 
 
 def learn(
-    base: Any, task: str, config: ResidualConfig, run: RunFolder, bar: Progress, touch: str = "live", seed: int = 0
+    base: Any,
+    task: str,
+    config: ResidualConfig,
+    run: RunFolder,
+    bar: Progress,
+    touch: str = "live",
+    seed: int = 0,
+    shape: Any = None,
 ) -> Rollout:
     """Bootstraps critic and touch encoder on what the base does, then learns the correction online.
 
@@ -43,16 +51,19 @@ def learn(
         bar: a started progress display.
         touch: "live", or how touch is spoiled while learning.
         seed: of everything.
+        shape: config of the `residual` policy.
 
     Returns:
         The rollout, with its last episodes' success.
     """
-    options = {} if touch == "live" else {"ablate": f"touch={touch}"}
+    spoiled = [f"touch={touch}"] * (touch != "live") + [f"touch=faults:{config.faults}"] * (config.faults > 0)
+    options = {"ablate": ",".join(spoiled)} if spoiled else {}
     with Lanes(task, config.lanes, TRAINING.seed(seed, 0), **options) as lanes:
         check_fits(base.spec, lanes.streams, base.spec.action, "the base policy")
         kind = registry.load("policies", "residual")
         spec = dataclasses.replace(base.spec, obs=lanes.streams)
-        policy = kind(base, spec, kind.config_class(**config.policy))
+        shape = shape or kind.config_class()
+        policy = kind(base, spec, dataclasses.replace(shape, dead_off=shape.dead_off and touch != "none"))
         rollout = Rollout(lanes, policy, config, seed)
         replay = {"online": rollout.online, "successes": rollout.successes}
         trainer = ResidualTrainer(policy, config, seed, replay)
@@ -61,12 +72,15 @@ def learn(
         if not start:
             _bootstrap(trainer, rollout, config, seed, bar)
         writers = [CsvMetrics(run.metrics, start), TensorBoardMetrics(run.tensorboard, start)]
-        callbacks: Sequence[Callback] = [
+        callbacks: list[Callback] = [
             LogRollout(rollout, writers),
             NoteSuccess(rollout, run.path, task, touch, seed),
-            SaveCheckpoints(trainer, mixer, run.checkpoints, CHECKPOINT_EVERY, run.policy),
             ShowRollout(rollout, bar),
         ]
+        if config.eval_every:
+            callbacks.append(Trials(rollout, trainer, run, task, touch, config, seed))
+        kept = None if config.eval_every else run.policy
+        callbacks.append(SaveCheckpoints(trainer, mixer, run.checkpoints, CHECKPOINT_EVERY, kept))
         trainer.stage = "online"
         fit(trainer, mixer, callbacks, round(config.online_steps * config.updates_per_step), start)
     return rollout
@@ -87,9 +101,10 @@ def _bootstrap(trainer: ResidualTrainer, rollout: Rollout, config: ResidualConfi
 
 
 def _grow(policy: Any, rollout: Rollout, config: ResidualConfig) -> None:
-    """Lets the correction's scale grow with the online steps."""
+    """Lets the correction come in with the online steps."""
     online = max(rollout.steps - config.bootstrap_steps, 0)
-    policy.growth = min(1.0, online / max(config.growth_steps, 1))
+    grown = min(1.0, online / config.growth_steps) if config.growth_steps else 1.0
+    policy.head.growth[("scale", "share").index(config.growth)] = grown
 
 
 class LogRollout(LogMetrics):
@@ -106,7 +121,7 @@ class LogRollout(LogMetrics):
             "success": rollout.success_rate(),
             "recent_episodes": float(len(rollout.recent)),
             "robot_minutes": rollout.steps * rollout.lanes.dt / 60,
-            "growth": rollout.policy.growth,
+            "growth": float(rollout.policy.head.growth.min()),
         }
         super().on_step(step, {**metrics, **robot})
 

@@ -40,6 +40,7 @@ class Rollout:
         self._nstep = NStep(config.n_step, config.gamma)
         self._noise = np.zeros((lanes.count, policy.spec.action.dim))
         self._noisy = np.ones(lanes.count, bool)
+        self._prefix, self._length = np.zeros((2, lanes.count), int)
         self._episode: list[list[dict[str, np.ndarray]]] = [[] for _ in range(lanes.count)]
         policy.reset_lanes(lanes.count, seed)
         self._obs = lanes.reset()
@@ -53,9 +54,11 @@ class Rollout:
         self._noise = keep * self._noise + np.sqrt(1 - keep**2) * fresh
         if explore:
             correction = self.policy.correction(self._obs, self._plan) + config.noise * self._noise
+            correction *= self.policy.acting(self.lanes.count)
         else:
             correction = config.bootstrap_noise * self._noise * self._noisy[:, None]
-        correction = np.clip(correction, -1, 1) * self.policy.head.mask.numpy()
+        correction = np.clip(correction, -1, 1) * self.policy.head.mask.numpy() * self._state["alive"]
+        correction[self._prefix > 0] = 0.0
         self._action = self.policy.combine(self._plan[:, 0], correction).astype(np.float32)
         self.lanes.send(self._action)
 
@@ -70,9 +73,11 @@ class Rollout:
             "action": action,
             "reward": (step.reward - penalty).astype(np.float32),
             "terminated": step.over,
+            "kept": self._prefix <= 0,
             "lane": np.arange(self.lanes.count),
             **{f"next_{key}": value for key, value in self._state.items()},
         }
+        self._prefix -= 1
         self._file(self._nstep.push(rows, step.over), step)
         self.steps += self.lanes.count
 
@@ -93,22 +98,26 @@ class Rollout:
             "proprio": head.proprioception(obs),
             "touch": head.touch.flatten(obs),
             "gate": policy.gate(obs),
+            "alive": policy.alive(obs),
             "plan": policy.plan_features(self._plan),
             "visual": policy.embed_lanes(obs),
         }
 
     def _file(self, rows: dict[str, np.ndarray], step: LaneStep) -> None:
+        self._length += 1
         if rows:
-            of_lane = rows.pop("lane")
-            self.online.add_batch(rows)
+            of_lane, kept = rows.pop("lane"), rows.pop("kept")
+            self.online.add_batch({key: value[kept] for key, value in rows.items()})
             for lane in np.unique(of_lane):
-                mine = of_lane == lane
+                mine = (of_lane == lane) & kept
                 self._episode[lane].append({key: value[mine] for key, value in rows.items()})
         for lane in np.flatnonzero(step.over):
             parts, self._episode[lane] = self._episode[lane], []
             if step.success[lane]:
                 self.successes.add_batch({key: np.concatenate([p[key] for p in parts]) for key in parts[0]})
-            self.recent.append((bool(step.success[lane]), sum(len(p["reward"]) for p in parts)))
+            self.recent.append((bool(step.success[lane]), int(self._length[lane])))
+            self._length[lane] = 0
+            self._prefix[lane] = self._rng.integers(self.config.prefix_steps + 1)
             self.episodes += 1
             self._noise[lane] = 0.0
             self._noisy[lane] = self._rng.random() < 0.5

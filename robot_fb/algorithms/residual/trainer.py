@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from robot_fb.algorithms.residual.config import ResidualConfig
-from robot_fb.algorithms.residual.critic import Critic, subset_minimum
 from robot_fb.training.checkpoint import load_weights
 from robot_fb.training.replay import ReplayBuffer
 from robot_fb.training.state import optimizer_tensors, pack, restore_optimizer, unpack
@@ -27,9 +26,9 @@ class ResidualTrainer:
     """An `interfaces.Trainer` for the correction of a `residual` policy.
 
     In stage "bootstrap" only the critic and the touch encoder learn, on what the frozen base does; in stage "online"
-    the actor learns too. A batch holds, each with a leading axis B: `proprio`, `touch`, `gate`, `plan`, `visual`,
-    `action` (in units of the residual's full scale, as `plan`), `reward` (n steps summed), `discount`, and the same of
-    the state n steps later as `next_proprio` and so on.
+    the actor learns too. A batch holds, each with a leading axis B: `proprio`, `touch`, `gate`, `alive`, `plan`,
+    `visual`, `action` (in units of the residual's full scale, as `plan`), `reward` (n steps summed), `discount`, and
+    the same of the state n steps later as `next_proprio` and so on.
 
     Args:
         policy: the `residual` policy; its head is trained in place.
@@ -48,15 +47,7 @@ class ResidualTrainer:
         self.updates = 0
         self._generator = torch.Generator().manual_seed(seed)
         head = self.head
-        self.critic = Critic(
-            head.proprio_dim,
-            policy.spec.embed_dim,
-            head.touch.dim,
-            head.plan_dim,
-            head.action_dim,
-            config.critics,
-            config.critic_width,
-        )
+        self.critic = head.critic
         self.target = nn.ModuleDict({"critic": copy.deepcopy(self.critic), "touch": copy.deepcopy(head.touch)})
         self.target.requires_grad_(False)
         self._value_parameters = [*self.critic.parameters(), *head.touch.parameters()]
@@ -99,6 +90,7 @@ class ResidualTrainer:
         loss.backward()
         nn.utils.clip_grad_norm_(self._value_parameters, 10.0)
         self.critic_optimiser.step()
+        head.follow()
         self._follow()
         return {"td_loss": td_loss.item(), "touch_loss": touch_loss.item(), "value": values.mean().item()}
 
@@ -112,9 +104,11 @@ class ResidualTrainer:
         correction = torch.zeros_like(base)
         if self.stage == "online":
             correction = head.act(batch["next_proprio"], z, plan)
+        acting = torch.rand((len(base), 1), generator=self._generator) < head.growth[1]
+        correction = correction * batch["next_alive"] * acting
         noise = torch.randn(base.shape, generator=self._generator) * self.config.target_noise
         noise = noise.clamp(-2 * self.config.target_noise, 2 * self.config.target_noise)
-        action = self._combine(base, (correction + noise * head.mask).clamp(-1, 1))
+        action = self._combine(base, (correction + noise * head.mask * batch["next_alive"]).clamp(-1, 1))
         values = self.target["critic"](head.normalise(batch["next_proprio"]), batch["next_visual"], z, plan, action)
         return batch["reward"] + batch["discount"] * subset_minimum(values, 2, self._generator)
 
@@ -122,7 +116,7 @@ class ResidualTrainer:
         head = self.head
         with torch.no_grad():
             z = head.touch(batch["touch"])[0] * batch["gate"]
-        correction = head.act(batch["proprio"], z, batch["plan"])
+        correction = head.act(batch["proprio"], z, batch["plan"]) * batch["alive"]
         action = self._combine(batch["plan"][:, 0], correction)
         values = self.critic(head.normalise(batch["proprio"]), batch["visual"], z, batch["plan"], action)
         penalty = (correction**2).sum(1).mean()
@@ -131,11 +125,12 @@ class ResidualTrainer:
         loss.backward()
         nn.utils.clip_grad_norm_(head.actor.parameters(), 10.0)
         self.actor_optimiser.step()
+        head.follow()
         return {"actor_loss": loss.item(), "correction": penalty.item()}
 
     def _combine(self, base: torch.Tensor, correction: torch.Tensor) -> torch.Tensor:
         """The summed action in units of the residual's scale."""
-        summed = base + self._policy.growth * correction
+        summed = base + self.head.growth[0] * correction
         return torch.minimum(torch.maximum(summed, self._low), self._high)
 
     @torch.no_grad()
@@ -147,12 +142,30 @@ class ResidualTrainer:
         ):
             for behind, ahead in zip(slow.parameters(), fast.parameters(), strict=True):
                 behind.lerp_(ahead, self.config.tau)
+            for behind, ahead in zip(slow.buffers(), fast.buffers(), strict=True):
+                behind.copy_(ahead)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Networks and optimisers as they are, in memory, for `restore`."""
+        return {name: copy.deepcopy(part.state_dict()) for name, part in self._learned().items()}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Goes back to a `snapshot`; how far the correction has come in, and the buffers, stay as they are."""
+        growth = self.head.growth.clone()
+        for name, part in self._learned().items():
+            part.load_state_dict(copy.deepcopy(snapshot[name]))
+        self.head.growth[:] = growth
+
+    def _learned(self) -> dict[str, Any]:
+        return {
+            "head": self.head, "target": self.target,
+            "critic_optimiser": self.critic_optimiser, "actor_optimiser": self.actor_optimiser,
+        }
 
     def save(self, path: Path) -> None:
         """Writes networks, targets, optimisers and random generators to a folder."""
         tensors = {
             **pack("head", self.head.state_dict()),
-            **pack("critic", self.critic.state_dict()),
             **pack("target", self.target.state_dict()),
             **pack("critic_optimiser", optimizer_tensors(self.critic_optimiser)),
             **pack("actor_optimiser", optimizer_tensors(self.actor_optimiser)),
@@ -170,7 +183,6 @@ class ResidualTrainer:
         """
         tensors, about = load_tensors(path, KIND)
         load_weights(self.head, unpack("head", tensors), path)
-        load_weights(self.critic, unpack("critic", tensors), path)
         load_weights(self.target, unpack("target", tensors), path)
         restore_optimizer(self.critic_optimiser, unpack("critic_optimiser", tensors), path)
         restore_optimizer(self.actor_optimiser, unpack("actor_optimiser", tensors), path)
@@ -181,3 +193,11 @@ class ResidualTrainer:
             rows = ReplayBuffer.load(path / f"{name}.npz").rows()
             if rows:
                 buffer.add_batch(rows)
+
+
+def subset_minimum(values: torch.Tensor, size: int, generator: torch.Generator) -> torch.Tensor:
+    """The minimum over `size` randomly drawn members (REDQ): (E,B) -> (B,)."""
+    if len(values) <= size:
+        return values.min(0).values
+    chosen = torch.randperm(len(values), generator=generator)[:size]
+    return values[chosen].min(0).values

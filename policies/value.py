@@ -1,4 +1,4 @@
-"""An ensemble of Q functions on the summed action, with the touch encoder that they train."""
+"""What a summed action is worth: an ensemble of Q functions over what the correction sees."""
 
 from __future__ import annotations
 
@@ -79,10 +79,3 @@ class Critic(nn.Module):
         x = torch.cat([proprio, self.visual(visual), z, plan.flatten(1), action], dim=1)
         return self.layers(x.expand(self.members, *x.shape)).squeeze(-1)
 
-
-def subset_minimum(values: torch.Tensor, size: int, generator: torch.Generator) -> torch.Tensor:
-    """The minimum over `size` randomly drawn members (REDQ): (E,B) -> (B,)."""
-    if len(values) <= size:
-        return values.min(0).values
-    chosen = torch.randperm(len(values), generator=generator)[:size]
-    return values[chosen].min(0).values

@@ -1,0 +1,1 @@
+"""fragile_lift: lift an object whose weight and friction no pixel shows, without dropping or crushing it."""
