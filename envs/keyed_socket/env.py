@@ -17,9 +17,9 @@ DIRECTIONS = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], float)
 COMMITMENTS = 2
 """How often the plug may be pushed to a side in one episode; pushed into a corner it tries two sides."""
 
-COMMITTED, WITHDRAWN = 0.0045, 0.0035
-"""A side counts as tried beyond 4.5 mm towards it, and again only after a return to within 3.5 mm; the opening itself
-leaves 3 mm."""
+COMMITTED, WITHDRAWN = 0.0055, 0.0045
+"""A side counts as tried beyond 5.5 mm towards it, just before its wall, and again only after a return to within
+4.5 mm. The opening itself leaves 3 mm."""
 
 SEATED = 0.0085
 """How far towards the open side a seated plug is [m]."""
