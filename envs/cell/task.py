@@ -19,11 +19,13 @@ class CellTask:
         name: registered name.
         env_id: gymnasium id.
         expert_class: "module:Class", imported when first asked for.
+        blind_class: the same for a scripted search that neither feels nor knows what is hidden; empty for none.
     """
 
     name: str
     env_id: str
     expert_class: str
+    blind_class: str = ""
 
     def make(self, ablate: str = "", **options: Any) -> gym.Env:
         """The environment; `ablate` removes or spoils streams, see `envs.ablate`."""
@@ -35,8 +37,11 @@ class CellTask:
 
     def expert(self, env: gym.Env) -> Expert:
         """The scripted expert for an environment that `make` gave."""
-        module, name = self.expert_class.split(":")
-        return getattr(import_module(module), name)(env)
+        return _load(self.expert_class)(env)
+
+    def blind(self, env: gym.Env) -> Expert | None:
+        """The scripted blind search for an environment that `make` gave, if the task has one."""
+        return _load(self.blind_class)(env) if self.blind_class else None
 
     def ceiling(self) -> Ceiling | None:
         """None: nothing is hidden."""
@@ -55,3 +60,9 @@ class CellTask:
             over = terminated or truncated
         env.close()
         return episode
+
+
+def _load(name: str) -> Any:
+    """The class of a "module:Class"."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)

@@ -55,7 +55,34 @@ class KeyedSocketExpert:
         force = PRESS_N * min(1.0, 0.4 + 0.2 * self._pressed)
         sideways = np.zeros(2)
         if self._pressed > PRESS_STEPS:
-            along = DIRECTIONS[self._env._side]
+            along = self._towards(offset)
             across = offset[:2] - (offset[:2] @ along) * along
             sideways = SLIDE * along - np.clip(across, -0.003, 0.003)
         return np.array([*sideways, -force / control.STIFFNESS, 0.0, 1.0], np.float32)
+
+    def _towards(self, offset: np.ndarray) -> np.ndarray:
+        """(2,) where to slide: the open side."""
+        return DIRECTIONS[self._env._side]
+
+
+class BlindSearch(KeyedSocketExpert):
+    """The same motion to sides in a random order: pushes to one, and if it stays closed, goes on to the next."""
+
+    PATIENCE = 20
+    """Decisions spent on a side; the open one takes about 10."""
+
+    def __init__(self, env: gym.Env) -> None:
+        self._rng = np.random.default_rng(0)
+        super().__init__(env)
+
+    def reset(self) -> None:
+        """Start of an episode; draws another order."""
+        super().reset()
+        self._order = self._rng.permutation(len(DIRECTIONS))
+
+    def _towards(self, offset: np.ndarray) -> np.ndarray:
+        slid = self._pressed - PRESS_STEPS
+        side, spent = divmod(slid, 2 * self.PATIENCE)
+        if spent < self.PATIENCE:
+            return DIRECTIONS[self._order[side % len(DIRECTIONS)]]
+        return -np.clip(offset[:2] / SLIDE, -1.0, 1.0)  # back to the centre first

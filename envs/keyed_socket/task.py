@@ -13,6 +13,7 @@ class KeyedSocketTask(CellTask):
     name = "keyed_socket"
     env_id = "robot_fb/KeyedSocket-v0"
     expert_class = "envs.keyed_socket.expert:KeyedSocketExpert"
+    blind_class = "envs.keyed_socket.expert:BlindSearch"
 
     def ceiling(self) -> Ceiling:
         """Without touch each commitment is a guess among the sides not yet tried."""

@@ -13,6 +13,7 @@ BENCHES = {
     "log": ("robot_fb.benchmarks.log", "cost of logging, 1 kHz touch with three cameras, reading batches, kill -9"),
     "human": ("robot_fb.benchmarks.human_demos", "cloning people's demonstrations against ridge regression"),
     "demo": ("robot_fb.benchmarks.demo_seeds", "the demo in three seeds: success by sight, by touch, by false touch"),
+    "residual": ("robot_fb.benchmarks.residual", "the correction by touch: its ablations, false touch, faults, peers"),
     "pick_place": ("robot_fb.benchmarks.bases", "a diffusion policy from 200 and from 20 demonstrations"),
 }
 

@@ -9,7 +9,7 @@ import tyro
 
 from robot_fb.cli import common
 from robot_fb.errors import ConfigError
-from robot_fb.runtime.episodes import EXPERT, Job
+from robot_fb.runtime.episodes import SCRIPTED, Job
 from robot_fb.runtime.evaluate import EvalResult, append_eval, evaluate
 from robot_fb.training.checkpoint import read_spec
 
@@ -24,7 +24,7 @@ class EvalArgs:
     Example: robot-fb eval --policy runs/touch --episodes 200 --touch delayed
 
     Attributes:
-        policy: run folder of the policy, or expert.
+        policy: run folder of the policy; or expert, or blind: the task's scripted search without touch.
         task: task name; the policy's own if not given.
         episodes: how many.
         touch: live, none, delayed, shuffled, or an ablation such as wrench/wrist=bias:1.0.
@@ -53,8 +53,8 @@ def main(argv: list[str]) -> int:
     args = common.parse(EvalArgs, argv, "robot-fb eval")
     if args.episodes < 1:
         raise ConfigError("--episodes must be at least 1", found=args.episodes)
-    if args.policy == EXPERT and not args.task:
-        raise ConfigError("--policy expert needs a --task")
+    if args.policy in SCRIPTED and not args.task:
+        raise ConfigError(f"--policy {args.policy} needs a --task")
     task = args.task or read_spec(args.policy).task
     result = run_eval(Job(task, args.policy, args.touch, args.log), args)
     if args.json:
@@ -70,7 +70,7 @@ def run_eval(job: Job, args: EvalArgs) -> EvalResult:
         shown = bar.add_task(args.label or f"evaluate, touch {job.touch}", total=args.episodes)
         result = evaluate(job, args.episodes, args.seed, args.workers, lambda _: bar.advance(shown))
     folder = Path(job.by)
-    if job.by != EXPERT and (folder / "run.yaml").exists():
+    if job.by not in SCRIPTED and (folder / "run.yaml").exists():
         append_eval(folder, args.label or f"touch {job.touch}", result, args.robot_minutes)
     return result
 

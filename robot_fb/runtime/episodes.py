@@ -26,7 +26,9 @@ from robot_fb.types import EpisodeMeta, PolicySpec, Source
 
 logger = logging.getLogger(__name__)
 
-EXPERT = "expert"
+EXPERT, BLIND = "expert", "blind"
+SCRIPTED = (EXPERT, BLIND)
+"""Who may act in a policy's place: the task's expert, and its scripted search that feels and knows nothing."""
 
 FEW = 4
 """Episodes that are over before a process of their own has started."""
@@ -41,7 +43,7 @@ class Job:
 
     Attributes:
         task: task name.
-        by: "expert", or the run folder of a policy.
+        by: "expert", "blind" (the task's scripted blind search), or the run folder of a policy.
         touch: "live", "none", "delayed" or "shuffled"; or any ablation of `envs.ablate`.
         log: store that the episodes go to, or None.
         keep_failures: whether failed episodes stay in the store.
@@ -141,7 +143,7 @@ def _in_processes(job: Job, seeds: list[int], workers: int) -> Iterator[EpisodeR
 @contextmanager
 def _one_thread(job: Job) -> Iterator[None]:
     """Torch on one thread: sums come out the same to the last bit, in whichever process."""
-    if job.by == EXPERT:  # importing torch takes seconds, and an expert needs none
+    if job.by in SCRIPTED:  # importing torch takes seconds, and an expert needs none
         yield
         return
     import torch
@@ -187,12 +189,12 @@ class _Runner:
     def __init__(self, job: Job) -> None:
         self._job = job
         task = find_task(job.task)
-        loaded = None if job.by == EXPERT else _load(job)
+        loaded = None if job.by in SCRIPTED else _load(job)
         env = task.make(**({"ablate": job.ablate} if job.ablate else {}))
         self._robot = robot = GymRobot(env)
         try:
             if loaded is None:
-                self._policy = _expert(task, env, PolicySpec(job.task, robot.streams, robot.action, robot.dt))
+                self._policy = _scripted(job, task, env, PolicySpec(job.task, robot.streams, robot.action, robot.dt))
             else:
                 self._policy = _fitting(loaded, robot, job)
             self._recorder = _recorder(job)
@@ -213,7 +215,7 @@ class _Runner:
             job.task, job.by, robot.streams, robot.action, robot.dt, seed,
             extra={"touch": job.touch},
         )
-        source: Source = "expert" if job.by == EXPERT else "policy"
+        source: Source = "expert" if job.by in SCRIPTED else "policy"
         subscribers = [] if self._recorder is None else [self._recorder]
         result = run(robot, self._policy, PassThrough(source), {}, subscribers, meta)
         info = result.info
@@ -239,7 +241,12 @@ def _fitting(policy: Policy, robot: GymRobot, job: Job) -> Policy:
     return policy
 
 
-def _expert(task: Task, env: Any, spec: PolicySpec) -> Policy:
+def _scripted(job: Job, task: Task, env: Any, spec: PolicySpec) -> Policy:
+    if job.by == BLIND:
+        actor = task.blind(env) if hasattr(task, BLIND) else None  # type: ignore[attr-defined]
+        if actor is None:
+            raise ConfigError(f"task {task.name!r} has no scripted blind search", do="use expert or a trained policy")
+        return ExpertPolicy(actor, spec)
     expert = task.expert(env)
     if expert is None:
         raise ConfigError(f"task {task.name!r} has no expert", do="record with --by RUN, a trained policy")
@@ -261,7 +268,7 @@ _runner: _Runner | None = None
 
 def _start_worker(job: Job) -> None:
     global _runner
-    if job.by != EXPERT:
+    if job.by not in SCRIPTED:
         import torch  # takes seconds, and an expert needs none
 
         torch.set_num_threads(1)
