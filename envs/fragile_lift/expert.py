@@ -1,0 +1,76 @@
+"""The scripted expert: knows how hard to grip, and shows the careful motion that a person would."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+
+from envs.fragile_lift import scene
+from envs.fragile_lift.env import FragileLiftEnv
+
+GAIN, TOP_SPEED = 0.5, 0.008
+"""Action per metre of error on the way to the object, and its largest size along each axis [m]."""
+
+HOVER, SLOPE = 0.055, 6.0
+"""Height above the grasp at which it looks for the middle [m], and how steeply it comes down towards it."""
+
+LIGHT_N = 0.9
+"""Grip force of the first touch [N]: breaks nothing."""
+
+TIGHTEN_N = 0.2
+"""Growth of the grip force in a decision [N]."""
+
+PULL = 0.4
+"""Pull per grip force while it tightens: both fingers together hold at least 0.6."""
+
+MARGIN = 1.25
+"""Grip force of the lift over the slip force."""
+
+CREEP, CARRY, HASTE = 0.012, 0.06, 4.0
+"""Speed of the lift at the table and at the most [m/s], and how it grows with height [1/s]."""
+
+LAG_S = scene.LIFT_DAMPING / scene.LIFT_STIFFNESS + 0.025
+"""Command along z per speed [s]: the damper, and half a decision on which the spring relaxes."""
+
+
+class FragileLiftExpert:
+    """Comes down around the object, grips lightly, tightens while it pulls, lifts slowly and then faster.
+
+    Every action follows from the present state alone.
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        self._env: FragileLiftEnv = env.unwrapped  # type: ignore[assignment]
+
+    def reset(self) -> None:
+        """Start of an episode; nothing is remembered."""
+
+    def grip_force(self) -> float:
+        """What to lift with [N]."""
+        return MARGIN * self._env.slip_force()
+
+    def load(self) -> float:
+        """The weight to expect [N]."""
+        return self._env.mass * scene.GRAVITY
+
+    def act(self) -> np.ndarray:
+        """(5,) action for this tick."""
+        held = float(self._env.grip_forces().min())
+        if held < 0.6 * LIGHT_N:
+            return self._reach()
+        goal = self.grip_force()
+        grip = scene.grip_command(min(goal, held + TIGHTEN_N))
+        if held < 0.9 * goal:
+            pull = PULL * held / scene.LIFT_STIFFNESS
+        else:
+            speed = min(CREEP + HASTE * max(self._env.height(), 0.0), CARRY)
+            pull = self.load() / scene.LIFT_STIFFNESS + LAG_S * speed
+        return np.array([0, 0, pull, 0, grip], np.float32)
+
+    def _reach(self) -> np.ndarray:
+        offset = self._env.offset()
+        aside = float(np.linalg.norm(offset[:2]))
+        around = aside < 0.003 and abs(offset[2]) < 0.003
+        rise = offset[2] + np.clip(SLOPE * (aside - 0.003), 0, HOVER)
+        move = np.clip(GAIN * np.append(offset[:2], rise), -TOP_SPEED, TOP_SPEED)
+        return np.array([*move, 0, scene.grip_command(LIGHT_N) if around else -1.0], np.float32)
