@@ -93,7 +93,7 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         self.action_space = spaces.Box(*np.array([control.ACTION.low, control.ACTION.high], np.float32))
         self._last = np.zeros(control.ACTION.dim, np.float32)
         self._potential = 0.0
-        self.peak_force = 0.0
+        self.force = self.peak_force = 0.0
 
     @abstractmethod
     def build(self, spec: mujoco.MjSpec) -> None:
@@ -116,7 +116,7 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         self._last[4] = 1.0 - self.data.ctrl[6] / (0.25 * control.MAX_WIDTH)
         self._wrench.tare(self.data)
         self._sample_wrench()
-        self.peak_force = 0.0
+        self.force = self.peak_force = 0.0
         verdict = self.judge()
         self._potential = verdict.potential
         return self._observe(), self._info(verdict)
@@ -131,10 +131,12 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
             raise ActionError("unusable action", expected=f"{control.ACTION.dim} finite numbers", found=action)
         action = np.clip(np.asarray(action, np.float32), self.action_space.low, self.action_space.high)
         control.command(self.model, self.data, action)
+        self.force = 0.0
         for _ in range(SAMPLES_PER_DECISION):
             mujoco.mj_step(self.model, self.data, nstep=PHYSICS_PER_SAMPLE)
             self._sample_wrench()
-            self.peak_force = max(self.peak_force, self.contact_force())
+            self.force = max(self.force, self.contact_force())
+        self.peak_force = max(self.peak_force, self.force)
         self._last = action
         verdict = self.judge()
         if not verdict.failure and self.peak_force > self.force_cap_n:
@@ -206,7 +208,7 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         return {
             "success": verdict.success,
             "failure": verdict.failure,
-            "force": self.contact_force(),
+            "force": self.force,
             "peak_force": self.peak_force,
             **verdict.info,
         }

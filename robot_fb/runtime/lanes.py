@@ -22,7 +22,7 @@ class LaneStep:
         reward: (lanes,).
         over: (lanes,) the episode ended with this step.
         success: (lanes,) it ended in success.
-        force: (lanes,) contact force [N], zero where the task does not say.
+        force: (lanes,) largest contact force during the decision [N], zero where the task does not say.
     """
 
     obs: Obs
