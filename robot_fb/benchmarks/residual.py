@@ -17,12 +17,11 @@ import tyro
 
 from robot_fb import registry
 from robot_fb.algorithms.residual.config import ResidualConfig
-from robot_fb.algorithms.residual.trials import LABEL
 from robot_fb.benchmarks import residual_peers
 from robot_fb.benchmarks.common import FOLDER, verb, write_result
 from robot_fb.errors import ConfigError
 from robot_fb.registry import closest
-from robot_fb.runtime.evaluate import read_evals, wilson
+from robot_fb.runtime.evaluate import TRIAL, read_evals, wilson
 from robot_fb.runtime.tasks import find_task
 from robot_fb.training.checkpoint import load_policy
 
@@ -170,7 +169,7 @@ class Cell:
             self._write(path, row, what, touch, {**kept, **self._trials(policy)})
 
     def _trials(self, run: Path) -> dict[str, Any]:
-        tried = [row["success_rate"] for row in read_evals(run) if row["label"] == LABEL]
+        tried = [row["success_rate"] for row in read_evals(run) if row["label"] == TRIAL]
         if not tried:
             return {}
         return {"trials": tried, "worst_trial_against_base": min(tried) - tried[0]}

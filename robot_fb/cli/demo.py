@@ -16,12 +16,11 @@ from typing import Any
 
 from rich.table import Table
 
-from robot_fb.algorithms.residual.learn import NoteSuccess
 from robot_fb.cli import common
 from robot_fb.config import read_yaml, write_yaml
 from robot_fb.episodes.store import Store
 from robot_fb.errors import ConfigError
-from robot_fb.runtime.evaluate import read_evals
+from robot_fb.runtime.evaluate import LEARNING, TRIAL, read_evals
 from robot_fb.runtime.tasks import find_task
 from robot_fb.training.metrics import read_metrics
 
@@ -70,7 +69,7 @@ def main(argv: list[str]) -> int:
     _record(args, demos)
     _train(base, ["bc", "--data", str(demos), "--preset", "demo", "--steps", str(args.steps)], args)
     _eval(args, base, BASE, 0.0)
-    _train(residual, ["residual", "--base", str(base), *(["--preset", "quick"] if args.quick else [])], args)
+    _train(residual, ["residual", "--base", str(base), "--preset", "quick" if args.quick else "demo"], args)
     minutes = read_metrics(residual / "metrics.csv")[-1]["robot_minutes"]
     _eval(args, residual, RESIDUAL, minutes, log=args.out / "episodes")
     for touch, label in PLACEBOS.items():
@@ -144,7 +143,7 @@ def _stage(args: DemoArgs, words: list[str]) -> None:
 def _tell(args: DemoArgs, base: Path, residual: Path, report: Path) -> None:
     with open(args.out / STAGES, newline="", encoding="utf-8") as file:
         seconds = sum(float(row[0]) for row in csv.reader(file))
-    rows = [row for run in (base, residual) for row in read_evals(run) if row["label"] != NoteSuccess.LABEL]
+    rows = [row for run in (base, residual) for row in read_evals(run) if row["label"] not in (LEARNING, TRIAL)]
     ceiling = find_task(args.task).ceiling()
     if args.json:
         common.emit({"report": report, "seconds": seconds, "ceiling": ceiling, "rows": rows})

@@ -20,7 +20,11 @@ from robot_fb.training.checkpoint import load_policy
 from robot_fb.training.run_folder import RunFolder
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "quick": {"bootstrap_steps": 800, "bootstrap_updates": 50, "online_steps": 800, "growth_steps": 400},
+    "quick": {
+        "bootstrap_steps": 800, "bootstrap_updates": 50, "online_steps": 800, "growth_steps": 400, "eval_every": 400,
+        "eval_episodes": 2,
+    },
+    "demo": {"eval_every": 6000},
 }
 
 

@@ -26,12 +26,15 @@ STYLE: dict[Any, Any] = {
 
 
 @matplotlib.rc_context(STYLE)
-def learning_curve(learning: Sequence[Row], evaluations: Sequence[Row], ceiling: float | None) -> str:
+def learning_curve(
+    learning: Sequence[Row], trials: Sequence[Row], evaluations: Sequence[Row], ceiling: float | None
+) -> str:
     """Success against robot minutes, with 95% intervals and the ceiling of a policy without touch.
 
     Args:
         learning: stretches of learning itself, with "robot_minutes", "success_rate", "ci95" and "policy"; a line for
             each policy.
+        trials: the same of trials in between, without exploration.
         evaluations: rows with "label" besides; a point for each.
         ceiling: success rate, or None.
     """
@@ -41,6 +44,9 @@ def learning_curve(learning: Sequence[Row], evaluations: Sequence[Row], ceiling:
         minutes, rate, low, high = _columns([row for row in learning if row["policy"] == policy])
         axes.fill_between(minutes, low, high, color=ACCENT, alpha=0.13, linewidth=0)
         axes.plot(minutes, rate, color=ACCENT, linewidth=1.6, label="while learning, exploration included")
+    for policy in dict.fromkeys(row["policy"] for row in trials):
+        minutes, rate, _, _ = _columns([row for row in trials if row["policy"] == policy])
+        axes.plot(minutes, rate, "--", color=INK, marker=".", linewidth=0.8, label="trials in between")
     for row in evaluations:
         minutes, rate, low, high = _columns([row])
         axes.errorbar(minutes, rate, [rate - low, high - rate], fmt="o", color=INK, capsize=4, zorder=3)
@@ -52,7 +58,7 @@ def learning_curve(learning: Sequence[Row], evaluations: Sequence[Row], ceiling:
                       textcoords="offset points", ha="right", color=SOFT)
     axes.set(xlabel="robot minutes", ylabel="success [%]", ylim=(0, 104))
     axes.set_xlim(right=1.12 * max([axes.get_xlim()[1], 0.1]))
-    if learning:
+    if learning or trials:
         axes.legend(loc="lower right")
     return _uri(figure)
 

@@ -15,11 +15,9 @@ from robot_fb.episodes.episode import Episode
 from robot_fb.episodes.store import Store
 from robot_fb.errors import ConfigError, EpisodeError
 from robot_fb.reports import figures
-from robot_fb.runtime.evaluate import read_evals
+from robot_fb.runtime.evaluate import LEARNING, TRIAL, read_evals
 from robot_fb.runtime.tasks import find_task
 from robot_fb.training.atomic import write_atomically
-
-LEARNING = "while learning"
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def write_report(runs: Sequence[Path], out: Path, episodes: Path | None = None) 
         ConfigError: a folder is not a run.
     """
     noted = [row for run in runs for row in _evals(run)]
-    rows = [row for row in noted if row["label"] != LEARNING]
+    rows = [row for row in noted if row["label"] not in (LEARNING, TRIAL)]
     tasks = list(dict.fromkeys(row["task"] for row in noted))
     ceiling = find_task(tasks[0]).ceiling() if tasks else None
     best = ceiling.success_rate if ceiling else None
@@ -78,7 +76,7 @@ def write_report(runs: Sequence[Path], out: Path, episodes: Path | None = None) 
         headline=[live[0], live[-1]] if len(live) > 1 else live,
         rows=rows,
         ceiling=ceiling,
-        curve=figures.learning_curve([row for row in noted if row["label"] == LEARNING], live, best) if noted else None,
+        curve=figures.learning_curve(_labelled(noted, LEARNING), _labelled(noted, TRIAL), live, best) if noted else None,
         intervals=figures.intervals(rows, best) if rows else None,
         forces=figures.force_histograms(forced) if forced else None,
         strips=_strips(episodes) if episodes is not None else [],
@@ -87,6 +85,10 @@ def write_report(runs: Sequence[Path], out: Path, episodes: Path | None = None) 
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(out, lambda path: path.write_text(html, encoding="utf-8"))
     return out
+
+
+def _labelled(rows: Sequence[dict[str, Any]], label: str) -> list[dict[str, Any]]:
+    return [row for row in rows if row["label"] == label]
 
 
 def _evals(run: Path) -> list[dict[str, Any]]:

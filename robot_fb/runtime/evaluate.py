@@ -18,6 +18,10 @@ from robot_fb.runtime.seeds import EVALUATION, SeedRange
 EVALS = "evals.jsonl"
 
 
+LEARNING, TRIAL = "while learning", "trial"
+"""Labels of what a learner notes about itself; every other label is an evaluation that somebody asked for."""
+
+
 @dataclass(frozen=True)
 class EvalResult:
     """An evaluation.

@@ -37,7 +37,7 @@ def scene(tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "save_policy", lambda folder, policy: saved.__setitem__(folder.name, policy))
 
     def evaluate(job, episodes, seed, seeds):
-        assert seeds is trials.TRIAL
+        assert seeds is trials.seeds.TRIAL
         return trials.EvalResult(job, seed, tuple(result(k < 30 + saved["trial"] * 100) for k in range(100)))
 
     def result(success):

@@ -14,7 +14,7 @@ from robot_fb.algorithms.residual.config import ResidualConfig
 from robot_fb.algorithms.residual.rollout import OnlineMixer, Rollout
 from robot_fb.algorithms.residual.trainer import ResidualTrainer
 from robot_fb.algorithms.residual.trials import Trials
-from robot_fb.runtime.evaluate import append_row, wilson
+from robot_fb.runtime.evaluate import LEARNING, append_row, wilson
 from robot_fb.runtime.lanes import Lanes
 from robot_fb.runtime.seeds import TRAINING
 from robot_fb.training.callbacks import LogMetrics, MetricsWriter, SaveCheckpoints, load_checkpoint
@@ -130,7 +130,6 @@ class NoteSuccess:
     """Writes how many of every 50 episodes succeeded, exploration included, to the run's evaluations."""
 
     EVERY = 50
-    LABEL = "while learning"
 
     def __init__(self, rollout: Rollout, run: Path, task: str, touch: str, seed: int) -> None:
         self._rollout, self._run = rollout, run
@@ -154,7 +153,7 @@ class NoteSuccess:
             "episodes": count, "successes": wins, "success_rate": wins / count, "ci95": list(wilson(wins, count)),
             "mean_episode_s": seconds, **self._about,
         }
-        append_row(self._run, self.LABEL, rollout.steps * rollout.lanes.dt / 60, row)
+        append_row(self._run, LEARNING, rollout.steps * rollout.lanes.dt / 60, row)
 
     def on_end(self, step: int, error: BaseException | None) -> None:
         """Nothing to do."""

@@ -11,13 +11,11 @@ from typing import Any
 from robot_fb.algorithms.residual.config import ResidualConfig
 from robot_fb.algorithms.residual.rollout import Rollout
 from robot_fb.algorithms.residual.trainer import ResidualTrainer
+from robot_fb.runtime import seeds
 from robot_fb.runtime.episodes import Job
-from robot_fb.runtime.evaluate import EvalResult, append_eval, evaluate, read_evals
-from robot_fb.runtime.seeds import TRIAL
+from robot_fb.runtime.evaluate import TRIAL, EvalResult, append_eval, evaluate, read_evals
 from robot_fb.training.checkpoint import save_policy
 from robot_fb.training.run_folder import RunFolder
-
-LABEL = "trial"
 
 
 class Trials:
@@ -39,8 +37,8 @@ class Trials:
         config: ResidualConfig, seed: int,
     ) -> None:
         self._rollout, self._trainer, self._run, self._config, self._seed = rollout, trainer, run, config, seed
-        self._job = Job(task, str(run.path / LABEL), touch)
-        before = [row["success_rate"] for row in read_evals(run.path) if row["label"] == LABEL]
+        self._job = Job(task, str(run.path / TRIAL), touch)
+        before = [row["success_rate"] for row in read_evals(run.path) if row["label"] == TRIAL]
         self._base = before[0] if before else math.nan
         self._best = max(before, default=-math.inf)
         self._tried_at = -1
@@ -80,7 +78,7 @@ class Trials:
 
     def _try(self) -> EvalResult:
         save_policy(Path(self._job.by), self._trainer.policy())
-        result = evaluate(self._job, self._config.eval_episodes, self._seed, seeds=TRIAL)
+        result = evaluate(self._job, self._config.eval_episodes, self._seed, seeds=seeds.TRIAL)
         shown = dataclasses.replace(result, job=dataclasses.replace(self._job, by=str(self._run.path)))
-        append_eval(self._run.path, LABEL, shown, self._rollout.steps * self._rollout.lanes.dt / 60)
+        append_eval(self._run.path, TRIAL, shown, self._rollout.steps * self._rollout.lanes.dt / 60)
         return result
