@@ -14,7 +14,7 @@ GAIN, TOP_SPEED = 0.5, 0.008
 HOVER, SLOPE = 0.055, 6.0
 """Height above the grasp at which it looks for the middle [m], and how steeply it comes down towards it."""
 
-LIGHT_N = 0.9
+LIGHT_N = 0.75
 """Grip force of the first touch [N]: breaks nothing."""
 
 TIGHTEN_N = 0.2

@@ -70,13 +70,14 @@ def write_report(runs: Sequence[Path], out: Path, episodes: Path | None = None) 
     best = ceiling.success_rate if ceiling else None
     live = [row for row in rows if row["touch"] == "live"]
     forced = [row for row in rows if row.get("peak_forces")]
+    learning, trials = _labelled(noted, LEARNING), _labelled(noted, TRIAL)
     html = _environment().get_template("report.html.j2").render(
         title=", ".join(tasks) or "run",
         names=[run.name for run in runs],
         headline=[live[0], live[-1]] if len(live) > 1 else live,
         rows=rows,
         ceiling=ceiling,
-        curve=figures.learning_curve(_labelled(noted, LEARNING), _labelled(noted, TRIAL), live, best) if noted else None,
+        curve=figures.learning_curve(learning, trials, live, best) if noted else None,
         intervals=figures.intervals(rows, best) if rows else None,
         forces=figures.force_histograms(forced) if forced else None,
         strips=_strips(episodes) if episodes is not None else [],
