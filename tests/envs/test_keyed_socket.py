@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 from envs.cell import control
 from envs.keyed_socket.env import COMMITMENTS, DIRECTIONS, SIDES, KeyedSocketEnv
-from envs.keyed_socket.expert import PRESS_STEPS, KeyedSocketExpert
+from envs.keyed_socket.expert import PRESS_STEPS, BlindSearch, KeyedSocketExpert
 from envs.keyed_socket.task import KeyedSocketTask
 from robot_fb.registry import load
 
@@ -118,7 +118,7 @@ def test_the_open_side_still_counts_as_success_at_the_second_try(env: gym.Env) -
 def test_staying_at_a_side_is_one_commitment(env: gym.Env) -> None:
     cell = down_to_the_floor(env, seed=2)
     closed = DIRECTIONS[(cell._side + 1) % 4]
-    for reach in (0.012, 0.006, 0.012):  # never back within 3 mm
+    for reach in (0.012, 0.006, 0.012):  # never back within 4.5 mm
         info = slide(env, reach * closed, 8)
     assert info["commitments"] == 1
 
@@ -205,3 +205,67 @@ def test_the_press_stays_where_its_torque_can_be_read(env: gym.Env) -> None:
         env.step(expert.act())
     assert np.abs(cell.displacement()[:2]).max() < 0.005
     assert 3.0 < cell.contact_force() < 0.02 * control.STIFFNESS
+
+
+def test_a_corner_is_two_sides_tried(env: gym.Env) -> None:
+    # given the two closed sides that meet in a corner
+    cell = down_to_the_floor(env, seed=3)
+    closed = [direction for i, direction in enumerate(DIRECTIONS) if i != cell._side]
+    one, other = next((a, b) for a in closed for b in closed if not a @ b)
+    # when the plug is pushed along one wall and then the other, never back to the centre
+    slide(env, 0.012 * one, 10)
+    info = slide(env, 0.012 * one + 0.012 * other, 25)
+    # then a sweep around the walls is no free search
+    assert info["commitments"] == 2
+
+
+def blind_rate(env: gym.Env, episodes: int) -> float:
+    search = BlindSearch(env)
+    wins = 0
+    for seed in range(episodes):
+        env.reset(seed=seed)
+        search.reset()
+        over = False
+        while not over:
+            _, _, terminated, truncated, info = env.step(search.act())
+            over = terminated or truncated
+        wins += info["success"]
+    return wins / episodes
+
+
+@pytest.mark.slow
+def test_the_blind_search_reaches_the_ceiling_and_no_more(env: gym.Env) -> None:
+    ceiling = KeyedSocketTask().ceiling().success_rate
+    assert blind_rate(env, 400) == pytest.approx(ceiling, abs=0.075)  # three standard deviations
+
+
+@pytest.mark.slow
+def test_pose_and_velocity_of_a_pressing_arm_do_not_tell_the_side() -> None:
+    """What the ceiling rests on: only force and touch say which side is open."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    # given how the expert presses, five decisions long, in many episodes
+    env = KeyedSocketTask().make(cameras=False)
+    expert, told, felt, sides = KeyedSocketExpert(env), [], [], []
+    for seed in range(400):
+        env.reset(seed=seed)
+        expert.reset()
+        pressed: list[dict[str, np.ndarray]] = []
+        while len(pressed) < 5:
+            obs, *_, info = env.step(expert.act())
+            if expert._pressed:
+                pressed.append(obs)
+        told.append(np.concatenate([np.r_[o["tcp/pose"], o["tcp/velocity"]] for o in pressed]))
+        felt.append(np.mean([o["wrench/wrist"][-1] for o in pressed[2:]], axis=0))
+        sides.append(info["hidden"])
+
+    def accuracy(inputs: list[np.ndarray]) -> float:
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=2000))
+        return cross_val_score(model, np.array(inputs), sides, cv=5).mean()
+
+    # then the wrench tells it always, and the arm's own measurements hardly better than chance
+    assert accuracy(felt) > 0.99
+    assert accuracy(told) < 0.36
