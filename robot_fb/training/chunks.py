@@ -9,7 +9,7 @@ import numpy as np
 
 from robot_fb.errors import EpisodeError
 from robot_fb.registry import closest
-from robot_fb.types import EpisodeMeta, PolicySpec, is_touch
+from robot_fb.types import SOURCES, EpisodeMeta, PolicySpec, is_touch
 
 CELL_STREAMS = ("tcp/pose", "gripper/width")
 """Measurements that a base policy of the cell reads beside the cameras. The last command is left out on purpose: a
@@ -24,6 +24,8 @@ class Arrays(Protocol):
     @property
     def actions(self) -> np.ndarray: ...
     @property
+    def sources(self) -> np.ndarray: ...
+    @property
     def episode_ends(self) -> np.ndarray: ...
     @property
     def metas(self) -> Sequence[EpisodeMeta]: ...
@@ -32,7 +34,7 @@ class Arrays(Protocol):
 
 
 class ChunkSource:
-    """Every decision of the chosen episodes as one row.
+    """Every decision of the chosen episodes as one row, but for those in which the robot held still for want of one.
 
     Args:
         arrays: recorded episodes.
@@ -45,7 +47,8 @@ class ChunkSource:
         ends = np.asarray(arrays.episode_ends, int)
         starts = np.concatenate([[0], ends[:-1]])
         chosen = range(len(ends)) if episodes is None else episodes
-        self.rows = np.concatenate([np.zeros(0, int), *(np.arange(starts[e], ends[e]) for e in chosen)])
+        rows = np.concatenate([np.zeros(0, int), *(np.arange(starts[e], ends[e]) for e in chosen)])
+        self.rows = rows[np.asarray(arrays.sources)[rows] != SOURCES.index("hold")]
         lengths = ends - starts
         self._start, self._end = np.repeat(starts, lengths), np.repeat(ends, lengths)
 

@@ -26,6 +26,7 @@ class ToyArrays:
     episode_ends: np.ndarray
     metas: tuple[EpisodeMeta, ...]
     success: np.ndarray
+    sources: np.ndarray
 
 
 @pytest.fixture
@@ -42,6 +43,7 @@ def toy_arrays():
         }
         meta = EpisodeMeta(task, "expert", STREAMS, ActionSpec((-1.0,), (1.0,)), 0.05)
         good = np.ones(len(lengths), bool) if success is None else np.array(success, bool)
-        return ToyArrays(streams, state[:, :1] / 2, np.cumsum(lengths), (meta,) * len(lengths), good)
+        metas, sources = (meta,) * len(lengths), np.zeros(count, np.uint8)
+        return ToyArrays(streams, state[:, :1] / 2, np.cumsum(lengths), metas, good, sources)
 
     return make

@@ -15,7 +15,7 @@ from robot_fb.training import chunks
 from robot_fb.training.callbacks import LogMetrics, SaveCheckpoints, load_checkpoint
 from robot_fb.training.fit import fit
 from robot_fb.training.mixer import Mixer
-from robot_fb.types import EpisodeMeta, StreamSpec
+from robot_fb.types import SOURCES, EpisodeMeta, StreamSpec
 
 QUICK = {"steps": 12, "batch": 8, "horizon": 4, "execute": 2, "warmup": 3, "lr": 3e-3}
 SMALL = {
@@ -56,6 +56,13 @@ def test_only_chosen_episodes_are_drawn(toy_arrays):
     spec = chunks.make_spec(arrays, horizon=2, execute=1)
 
     assert chunks.ChunkSource(arrays, spec, [0, 2]).rows.tolist() == [0, 1, 2, 7, 8, 9, 10, 11]
+
+
+def test_decisions_in_which_the_robot_was_held_are_not_learned_from(toy_arrays):
+    arrays = toy_arrays((3, 4))
+    arrays.sources[[1, 5]] = SOURCES.index("hold")
+    spec = chunks.make_spec(arrays, horizon=2, execute=1, obs_horizon=1)
+    assert chunks.ChunkSource(arrays, spec).rows.tolist() == [0, 2, 3, 4, 6]
 
 
 def test_touch_is_never_read_unless_asked_for(toy_arrays):

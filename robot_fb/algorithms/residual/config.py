@@ -71,7 +71,7 @@ class ResidualConfig:
     touch_augment_n: float = 3.0
     action_penalty: float = 0.003
     force_penalty: float = 0.1
-    force_threshold_n: float = 10.0
+    force_threshold_n: float = 12.0
     buffer: int = 60_000
     eval_every: int = 0
     eval_episodes: int = 100
