@@ -17,7 +17,7 @@ import tyro
 
 from robot_fb import registry
 from robot_fb.algorithms.residual.config import ResidualConfig
-from robot_fb.benchmarks import residual_peers
+from robot_fb.benchmarks import residual_bound, residual_peers
 from robot_fb.benchmarks.common import FOLDER, verb, write_result
 from robot_fb.errors import ConfigError
 from robot_fb.registry import closest
@@ -71,6 +71,7 @@ class ResidualArgs:
         collect: run nothing; write and print what is there.
         steps: decisions of the robot in each row.
         episodes: held-out episodes of each evaluation.
+        trial_episodes: in each of the eight trials while learning.
         demonstrations: for the base.
         base_steps: gradient steps of the base.
         runs: folder of all runs.
@@ -84,6 +85,7 @@ class ResidualArgs:
     collect: bool = False
     steps: int = STEPS
     episodes: int = 200
+    trial_episodes: int = 100
     demonstrations: int = 100
     base_steps: int = 1600
     runs: Path = Path("runs/bench/residual")
@@ -150,11 +152,13 @@ class Cell:
     def _train(self, run: Path, options: list[str]) -> None:
         if (run / "done").exists():
             return
-        given = dict(zip(options[::2], options[1::2], strict=True))
-        stage1 = int(given.get("--bootstrap-steps", ResidualConfig.bootstrap_steps))
+        every = self.args.steps // 8
+        given = {"--bootstrap-steps": str(every), **dict(zip(options[::2], options[1::2], strict=True))}
+        options = [word for option in given.items() for word in option]
         words = ["train", "residual", "--base", str(self.base_run), "--out", str(run), "--seed", str(self.seed)]
-        online, every = max(self.args.steps - stage1, 0), self.args.steps // 8
+        online = self.args.steps - int(given["--bootstrap-steps"])
         words += [*options, "--online-steps", str(online), "--eval-every", str(every)]
+        words += ["--eval-episodes", str(self.args.trial_episodes)]
         verb(words + ["--resume"] * (run / "run.yaml").exists())
         (run / "done").touch()
 
@@ -166,7 +170,8 @@ class Cell:
             words = ["eval", "--policy", str(policy), "--task", self.task, "--episodes", str(self.args.episodes)]
             found = verb([*words, "--seed", str(100 + self.seed), "--touch", touch])
             kept = {key: found[key] for key in ("episodes", "successes", "success_rate", "ci95", "peak_force_p95_n")}
-            self._write(path, row, what, touch, {**kept, **self._trials(policy)})
+            bound = residual_bound.sweep(load_policy(policy), self.task, self.seed) if row == "lipschitz" else {}
+            self._write(path, row, what, touch, {**kept, **self._trials(policy), **bound})
 
     def _trials(self, run: Path) -> dict[str, Any]:
         tried = [row["success_rate"] for row in read_evals(run) if row["label"] == TRIAL]

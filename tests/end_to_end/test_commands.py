@@ -92,6 +92,22 @@ def test_bases_from_few_demonstrations_in_small(tmp_path):
     assert [(row["demonstrations"], row["episodes"], row["steps"]) for row in rows] == [(2, 1, 3), (1, 1, 3)]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ["lipschitz", "faults", "ppo", "sac", "base", "blind"])
+def test_rows_of_the_residual_table_in_small(tmp_path, row):
+    words = ["bench", "residual", "--task", "keyed_socket", "--seed", "0", "--row", row, "--episodes", "2"]
+    words += ["--steps", "1600", "--trial-episodes", "2", "--demonstrations", "2", "--base-steps", "2"]
+    done = robot_fb(*words, "--runs", "r", "--out", "b", "--json", cwd=tmp_path, timeout=1000)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = json.loads(done.stdout)["rows"]
+    assert len(rows) == (5 if row == "faults" else 1)
+    assert all(each["row"] == row and each["episodes"] == 2 for each in rows)
+    if row == "lipschitz":
+        assert rows[0]["holds"] and rows[0]["worst_trial_against_base"] <= 0
+    again = robot_fb(*words, "--runs", "r", "--out", "b", "--json", cwd=tmp_path)
+    assert again.returncode == 0 and json.loads(again.stdout)["rows"] == rows
+
+
 def test_the_readme_names_only_commands_that_exist():
     text = (ROOT / "README.md").read_text()
     found = re.findall(r"robot-fb ([a-z]+)(?: (bc|residual|speed|log|human|demo|pick_place))?", text)
