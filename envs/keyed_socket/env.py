@@ -21,6 +21,9 @@ COMMITTED, WITHDRAWN = 0.0055, 0.0045
 """A side counts as tried beyond 5.5 mm towards it, just before its wall, and again only after a return to within
 4.5 mm. The opening itself leaves 3 mm."""
 
+WASTED = 0.3
+"""What a push to a closed side takes from the progress."""
+
 SEATED = 0.0085
 """How far towards the open side a seated plug is [m]."""
 
@@ -36,7 +39,7 @@ class KeyedSocketEnv(CellEnv):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._side = 0
-        self._commitments = 0
+        self._commitments = self._wasted = 0
         self._tried = np.zeros(4, bool)
 
     def build(self, spec: mujoco.MjSpec) -> None:
@@ -49,7 +52,7 @@ class KeyedSocketEnv(CellEnv):
         """Draws the open side, the socket's place (±25 mm) and the start of the arm (±15 mm, 30 to 50 mm above)."""
         rng = self.np_random
         self._side = int(rng.integers(4))
-        self._commitments, self._tried = 0, np.zeros(4, bool)
+        self._commitments, self._wasted, self._tried = 0, 0, np.zeros(4, bool)
         centre = np.array([0.5, 0.0]) + rng.uniform(-0.025, 0.025, 2)
         self.model.body("socket").pos[:2] = centre
         half = self._side * np.pi / 4
@@ -87,11 +90,12 @@ class KeyedSocketEnv(CellEnv):
         reach = DIRECTIONS @ offset[:2]
         trying = inside & (reach > COMMITTED) & ~self._tried
         self._commitments += int(trying.sum())
+        self._wasted += int(np.delete(trying, self._side).sum())
         self._tried = inside & (reach > WITHDRAWN) & (self._tried | trying)
 
     def _progress(self, offset: np.ndarray, along: float) -> float:
-        """0 far away, 0.3 on the floor at the centre, 1 seated."""
+        """0 far away, 0.3 on the floor at the centre, 1 seated; less for every closed side that was tried."""
         above = np.clip(offset[2] / 0.05, 0, 1)
         aside = np.clip(np.linalg.norm(offset[:2]) / 0.04, 0, 1)
         slid = np.clip(along / SEATED, -0.5, 1) if offset[2] < 0.01 else 0.0
-        return float(0.3 * (1 - 0.5 * above - 0.5 * aside * (above > 0.2)) + 0.7 * slid)
+        return float(0.3 * (1 - 0.5 * above - 0.5 * aside * (above > 0.2)) + 0.7 * slid - WASTED * self._wasted)
