@@ -1,4 +1,4 @@
-"""What may not reach a policy or a robot: missing streams, other shapes, NaN."""
+"""What may not reach a policy or a robot: missing streams, other shapes, NaN, empty plans."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from robot_fb.errors import ActionError, ObservationError
-from robot_fb.types import Obs, StreamSpec
+from robot_fb.types import ActionChunk, Obs, StreamSpec
 
 STOPPED = "the robot was stopped"
 
@@ -41,3 +41,17 @@ def checked_action(action: np.ndarray, dim: int) -> np.ndarray:
     if not np.isfinite(action).all():
         raise ActionError("an action holds a NaN or an infinity", found=action.tolist(), do=STOPPED)
     return action
+
+
+def checked_chunk(chunk: ActionChunk) -> ActionChunk:
+    """The plan, if it holds an action and its spacing is a time.
+
+    Raises:
+        ActionError: it does not.
+    """
+    if np.ndim(chunk.actions) != 2 or len(chunk.actions) == 0:
+        found = np.shape(chunk.actions)
+        raise ActionError("a policy planned no action", expected="(horizon, action_dim)", found=found, do=STOPPED)
+    if not 0 < chunk.dt < np.inf:
+        raise ActionError("a plan's dt is no time", expected="seconds above 0", found=chunk.dt, do=STOPPED)
+    return chunk

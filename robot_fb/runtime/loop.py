@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from robot_fb.interfaces import Arbiter, FailureDetector, Policy, Robot, Subscriber
-from robot_fb.runtime.guard import check_observation, checked_action
+from robot_fb.runtime.guard import check_observation, checked_action, checked_chunk
 from robot_fb.types import EpisodeMeta, Obs, Step, StepOutcome
 
 
@@ -120,7 +120,7 @@ class _Plan:
 def _plan(policy: Policy, monitors: Mapping[str, FailureDetector], obs: Obs, dim: int, paced: bool) -> _Plan:
     """What the policy wants to do now, and what the monitors say to that."""
     asked = time.monotonic()
-    chunk = policy.act(obs)
+    chunk = checked_chunk(policy.act(obs))
     scores = {name: monitor.score(obs, chunk) for name, monitor in monitors.items()}
     age = time.monotonic() - asked if paced else 0.0
     return _Plan(checked_action(chunk.at(chunk.t0 + age), dim), scores, age >= len(chunk.actions) * chunk.dt)

@@ -49,3 +49,20 @@ def test_an_action_of_another_robot_never_moves_this_one(robot, meta, forward, m
     with pytest.raises(ActionError, match=r"expected \(1,\); found \(2,\); the robot was stopped"):
         run(robot, policy, PassThrough(), {}, [], meta)
     assert robot.env.count == 0 and robot.stopped >= 1
+
+
+@pytest.mark.parametrize(
+    ("actions", "dt", "hint"),
+    [
+        (np.zeros((0, 1)), 0.05, r"planned no action; expected \(horizon, action_dim\); found \(0, 1\)"),
+        (np.zeros(1), 0.05, r"planned no action.*found \(1,\)"),
+        (np.zeros((1, 1)), 0.0, "dt is no time; expected seconds above 0; found 0.0"),
+        (np.zeros((1, 1)), np.nan, "dt is no time.*found nan"),
+    ],
+)
+def test_a_plan_that_cannot_be_followed_stops_the_robot(robot, meta, forward, monkeypatch, actions, dt, hint):
+    policy = forward()
+    monkeypatch.setattr(policy, "act", lambda obs: ActionChunk(actions, dt))
+    with pytest.raises(ActionError, match=hint):
+        run(robot, policy, PassThrough(), {}, [], meta)
+    assert robot.env.count == 0 and robot.stopped >= 1
