@@ -58,7 +58,7 @@ class FragileLiftEnv(CellEnv):
         scene.add_object(spec)
         scene.add_grip_sensors(spec)
         scene.soften(spec)
-        scene.make_contacts_hold(spec)
+        scene.make_friction_exact(spec)
 
     def place(self) -> None:
         """Draws mass and friction, the object's place (±30 mm) and the start of the arm (±15 mm, 50 to 80 mm above)."""

@@ -8,7 +8,7 @@ import numpy as np
 from envs.fragile_lift import scene
 from envs.fragile_lift.env import FragileLiftEnv
 
-GAIN, TOP_SPEED = 0.5, 0.008
+GAIN, TOP_SPEED = 0.6, 0.012
 """Action per metre of error on the way to the object, and its largest size along each axis [m]."""
 
 HOVER, SLOPE = 0.055, 6.0

@@ -30,14 +30,19 @@ FOOT = (0.011, 0.016, 0.003)
 GRASP = 0.052
 """Height of the fingertips' grasp above the object's underside [m]."""
 
-GRIP_STIFFNESS = 600.0
-"""Of each finger [N/m]: a change of the grip command by 0.01 changes its force by 0.12 N."""
+GRIP_STIFFNESS, GRIP_DAMPING = 600.0, 60.0
+"""Of each finger [N/m, N s/m], the damping on top of its joint's: fingers close without a knock, and a change of the
+grip command by 0.01 changes the force by 0.12 N."""
 
-SKIN_STIFFNESS = 17_000.0
-"""Of the object's skin under a pad [N/m], about: follows from its `solref` and `solimp`, and a little from its mass."""
+SKIN_STIFFNESS = 10_300.0
+"""Of the object's skin under a pad [N/m], as it follows from `SKIN`."""
 
-LIFT_STIFFNESS, LIFT_DAMPING = 3000.0, 270.0
-"""Of the arm along z [N/m, N s/m]: three times the cell's, so that a load of 4 N costs 1.3 mm of command, not 4 mm."""
+SKIN = np.array([1800.0, 1.8])
+"""Stiffness and damping of a contact times its inverse mass give `solref`. Soft and lightly damped, or else sliding
+drives the pads apart; the same for every mass, or else the width of the closed gripper would tell it."""
+
+LIFT_STIFFNESS, LIFT_DAMPING, LIFT_FORCE = 3000.0, 540.0, 60.0
+"""Of the arm along z [N/m, N s/m, N]: more than the cell's, so that speed and position hardly tell the weight."""
 
 BEIGE = (0.80, 0.70, 0.52, 1.0)
 
@@ -57,8 +62,7 @@ def add_object(spec: mujoco.MjSpec) -> None:
         priority=1,  # its friction counts, not the pads'
         friction=[0.5, 0.01, 0.0001],
         condim=4,
-        solref=[-10_000.0, -30.0],  # with more damping, sliding drives the pads apart
-        solimp=[0.7, 0.7, 0.001, 0.5, 2],
+        solimp=[0.3, 0.3, 0.001, 0.5, 2],
     )
     body.add_geom(
         name="foot",
@@ -85,19 +89,21 @@ def add_grip_sensors(spec: mujoco.MjSpec) -> None:
 def soften(spec: mujoco.MjSpec) -> None:
     """Makes the fingers compliant, so that the grip command is a fine force command, and the arm stiff along z."""
     for name, stiffness, damping in (
-        ("left_grip", GRIP_STIFFNESS, 0.0),  # the finger joints have their own damping
-        ("right_grip", GRIP_STIFFNESS, 0.0),
+        ("left_grip", GRIP_STIFFNESS, GRIP_DAMPING),
+        ("right_grip", GRIP_STIFFNESS, GRIP_DAMPING),
         ("z", LIFT_STIFFNESS, LIFT_DAMPING),
     ):
         actuator = spec.actuator(name)
         actuator.gainprm[0] = stiffness
         actuator.biasprm[1:3] = [-stiffness, -damping]
+    spec.actuator("z").forcerange = [-LIFT_FORCE, LIFT_FORCE]
 
 
-def make_contacts_hold(spec: mujoco.MjSpec) -> None:
-    """Solver settings with which an object gripped just above its slip force does not creep, and no force spikes."""
-    spec.option.noslip_iterations = 10
-    spec.option.impratio = 1.0
+def make_friction_exact(spec: mujoco.MjSpec) -> None:
+    """Solver settings with which friction holds without creep up to the friction cone, and slides at its border."""
+    spec.option.impratio = 1000.0
+    spec.option.tolerance = 1e-10
+    spec.option.iterations = spec.option.ls_iterations = 50
 
 
 def draw_hidden(rng: np.random.Generator) -> tuple[float, float]:
@@ -113,8 +119,10 @@ def set_hidden(model: mujoco.MjModel, data: mujoco.MjData, mass: float, friction
     body = model.body("object")
     body.inertia[:] *= mass / body.mass[0]
     body.mass[0] = mass
-    model.geom("object").friction[0] = friction
     mujoco.mj_setConst(model, data)
+    inverse_mass = body.invweight0[0] + model.body("left_finger").invweight0[0]
+    model.geom("object").friction[0] = friction
+    model.geom("object").solref = -SKIN * inverse_mass
     mujoco.mj_resetData(model, data)
 
 
