@@ -27,6 +27,9 @@ WASTED = 0.3
 SEATED = 0.0085
 """How far towards the open side a seated plug is [m]."""
 
+OVER_THE_EDGE = 0.0105
+"""Where no part of the foot rests on the floor any more [m]: it drops into the pocket."""
+
 
 class KeyedSocketEnv(CellEnv):
     """The plug starts in the gripper above the socket. Success: seated, within 2 commitments, at most 15 N.
@@ -94,8 +97,8 @@ class KeyedSocketEnv(CellEnv):
         self._tried = inside & (reach > WITHDRAWN) & (self._tried | trying)
 
     def _progress(self, offset: np.ndarray, along: float) -> float:
-        """0 far away, 0.3 on the floor at the centre, 1 seated; less for every closed side that was tried."""
+        """0 far away, 0.3 on the floor at the centre, 1 over the pocket; less for every closed side that was tried."""
         above = np.clip(offset[2] / 0.05, 0, 1)
         aside = np.clip(np.linalg.norm(offset[:2]) / 0.04, 0, 1)
-        slid = np.clip(along / SEATED, -0.5, 1) if offset[2] < 0.01 else 0.0
+        slid = np.clip(along / OVER_THE_EDGE, -0.5, 1) if offset[2] < 0.01 else 0.0
         return float(0.3 * (1 - 0.5 * above - 0.5 * aside * (above > 0.2)) + 0.7 * slid - WASTED * self._wasted)

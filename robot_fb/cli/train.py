@@ -64,6 +64,13 @@ class TrainBcArgs(bc.BcConfig):
     log_every: int = 20
     checkpoint_every: int = 500
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in {"threads": 0, "log_every": 1, "checkpoint_every": 1}.items():
+            if getattr(self, name) < least:
+                flag = name.replace("_", "-")
+                raise ConfigError(f"--{flag}", expected=f"at least {least}", found=getattr(self, name))
+
 
 def main(argv: list[str]) -> int:
     """Dispatches on the algorithm."""

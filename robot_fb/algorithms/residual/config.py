@@ -49,7 +49,7 @@ class ResidualConfig:
     bootstrap_steps: int = 6_000
     bootstrap_updates: int = 2_000
     bootstrap_noise: float = 1.0
-    online_steps: int = 24_000
+    online_steps: int = 30_000
     lanes: int = 8
     updates_per_step: float = 1.5
     actor_every: int = 2
