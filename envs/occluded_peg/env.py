@@ -1,0 +1,133 @@
+"""Press, feel where the rim pushes back, correct, insert: where the peg sits in its hood can only be felt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from envs.cell import control
+from envs.cell.env import CellEnv, Judgement
+from envs.occluded_peg import scene
+
+TIME_LIMIT = 110
+"""Decisions in an episode: 5.5 s."""
+
+OFFSET, TURN = 0.003, np.deg2rad(8.0)
+"""The peg sits up to this far aside, along x and along y [m], and turned by up to this much [rad]."""
+
+TOUCHED_N = 1.0
+"""Force from which the tip has touched [N]."""
+
+DEPTH = 0.008
+"""How deep an inserted tip is below the top of the post [m]."""
+
+ENTERED = 0.0015
+"""A tip this far below the top of the post is in the hole, past the chamfer [m]."""
+
+MAX_DRAG = 0.005
+"""How far in all the tip may be dragged over the post's top [m]."""
+
+LIFTED = 0.002
+"""A tip that has touched and is this far above the top again has been lifted [m]."""
+
+
+class OccludedPegEnv(CellEnv):
+    """The hooded peg starts in the gripper above the post. Success: 8 mm deep in the hole, at most 12 N, one attempt.
+
+    `info` gives "hidden" (x [m], y [m], yaw [rad] of the peg in its hood), "drag" [m], "peak_force" [N] and "failure":
+
+    - "force cap": the post was pressed with more than 12 N.
+    - "dragged": the tip was dragged over the top of the post for more than `MAX_DRAG`, all in all.
+    - "lifted": after the first touch the tip left the top without having entered the hole.
+    - "missed": the tip went down beside the post.
+    - "jammed": time was up with the tip in the hole.
+    - "not inserted": time was up and the tip was not in the hole.
+    """
+
+    force_cap_n = 12.0
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        scene.soften_hinge(self.model)
+        self.hidden = np.zeros(3)
+        self.touched = False
+        self.drag = 0.0
+        self._decisions = 0
+        self._last_tip = np.zeros(2)
+
+    def build(self, spec: mujoco.MjSpec) -> None:
+        """Adds the post, the hooded peg and the contact sensor; the arm becomes stiff along z."""
+        scene.add_post(spec)
+        scene.add_holder(spec)
+        scene.add_contact_sensor(spec)
+        scene.stiffen(spec)
+        scene.solve_exactly(spec)
+
+    def place(self) -> None:
+        """Draws how the peg sits, the post's place (±25 mm) and the start of the arm (±15 mm, 25 to 40 mm above)."""
+        rng = self.np_random
+        self.hidden = rng.uniform(-1.0, 1.0, 3) * [OFFSET, OFFSET, TURN]
+        self.touched, self.drag, self._decisions = False, 0.0, -1
+        centre = np.array([0.5, 0.0]) + rng.uniform(-0.025, 0.025, 2)
+        self.model.body("post").pos[:2] = centre
+        self.model.body("peg").pos[:2] = self.hidden[:2]
+        self.model.body("peg").quat = [np.cos(self.hidden[2] / 2), 0, 0, np.sin(self.hidden[2] / 2)]
+        height = (scene.POST_TOP + scene.GRASP) * 1e-3 + rng.uniform(0.025, 0.040)
+        control.solve_pose(self.model, self.data, np.append(centre + rng.uniform(-0.015, 0.015, 2), height))
+        self.data.qpos[7:9] = scene.STEM * 1e-3
+        self.data.ctrl[6:8] = 0.0
+        holder = self.data.joint("holder")
+        holder.qpos[:3] = self.data.site("tcp").xpos - [0, 0, scene.GRASP * 1e-3]
+        holder.qpos[3:] = [1, 0, 0, 0]
+        self.settle(4)
+
+    def tip(self) -> np.ndarray:
+        """(3,) where the middle of the tip is from the middle of the hole's upper edge [m], base frame."""
+        return self.data.body("peg").xpos - self._hole()
+
+    def aim(self) -> np.ndarray:
+        """(3,) where the tip would be if the peg sat straight [m], as `tip`: all that is seen from outside."""
+        return self.data.body("holder").xpos - self._hole()
+
+    def yaw(self) -> float:
+        """How the peg is turned against the hole [rad]."""
+        axis = self.data.body("peg").xmat.reshape(3, 3)[:, 0]
+        return float(np.arctan2(axis[1], axis[0]))
+
+    def judge(self) -> Judgement:
+        """Adds up the drag, and asks whether the tip is in the hole or has no attempt left."""
+        self._decisions += 1
+        tip = self.tip()
+        self._add_drag(tip)
+        failure = self._failure(tip)
+        success = not failure and tip[2] < -DEPTH
+        info = {"hidden": self.hidden.copy(), "drag": self.drag}
+        if not failure and not success and self._decisions >= TIME_LIMIT:
+            info["failure"] = "jammed" if tip[2] < -ENTERED else "not inserted"
+        return Judgement(self._progress(tip), success, failure, info)
+
+    def _hole(self) -> np.ndarray:
+        return self.data.body("post").xpos + np.array([0.0, 0.0, scene.POST_TOP * 1e-3])
+
+    def _add_drag(self, tip: np.ndarray) -> None:
+        outside = tip[2] > -scene.CHAMFER * 1e-3
+        if self.touched and outside:
+            self.drag += float(np.linalg.norm(tip[:2] - self._last_tip))
+        self.touched = self.touched or self.force > TOUCHED_N
+        self._last_tip = tip[:2].copy()
+
+    def _failure(self, tip: np.ndarray) -> str:
+        beside = (scene.POST - scene.PEG) * 1e-3
+        if tip[2] < -ENTERED and np.abs(tip[:2]).max() > beside:
+            return "missed"
+        if self.drag > MAX_DRAG:
+            return "dragged"
+        return "lifted" if self.touched and tip[2] > LIFTED else ""
+
+    def _progress(self, tip: np.ndarray) -> float:
+        """0 far away, 0.3 on the post above the hole, 1 inserted."""
+        above = np.clip(tip[2] / 0.04, 0, 1)
+        aside = np.clip(np.linalg.norm(tip[:2]) / 0.02, 0, 1)
+        return float(0.3 * (1 - 0.5 * above - 0.5 * aside) + 0.7 * np.clip(-tip[2] / DEPTH, 0, 1))
