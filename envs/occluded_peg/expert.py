@@ -20,6 +20,9 @@ PRESS_N, PRESS_STEPS = 4.0, 9
 SLIDE = 0.003
 """Sideways command when it corrects [m]: 3 N, of which friction takes about 0.8 N."""
 
+BRAKE = 0.0012
+"""Distance from the hole below which it slides more slowly [m]."""
+
 TURN = 0.015
 """Largest change of yaw in a command [rad]."""
 
@@ -67,7 +70,7 @@ class OccludedPegExpert:
         if tip[2] < -ENTERED:
             return action(np.clip(-tip[:2], -0.001, 0.001), INSERT_N, turn)
         distance = float(np.linalg.norm(tip[:2]))
-        return action(-tip[:2] / max(distance, 1e-6) * SLIDE * min(1.0, distance / 0.0005), PRESS_N, turn)
+        return action(-tip[:2] * SLIDE / max(distance, BRAKE), PRESS_N, turn)
 
 
 def action(sideways: np.ndarray, force: float, turn: float) -> np.ndarray:
