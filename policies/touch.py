@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -30,7 +29,7 @@ class TouchEncoder(nn.Module):
         streams: all streams of the task; the touch streams among them are read.
         dim: length of z.
         width: hidden width.
-        bounded: z moves no faster than its input, and its length is at most 1; see `policies.lipschitz`.
+        bounded: z moves no faster than its input; see `policies.lipschitz`.
     """
 
     scale: torch.Tensor
@@ -59,7 +58,6 @@ class TouchEncoder(nn.Module):
         self.register_buffer("is_force", torch.from_numpy(np.concatenate([np.zeros(0, bool), *is_force])))
         self.register_buffer("scale", torch.ones(max(count, 1)))
         self.size, self.dim = size, dim
-        self.bounded = bounded
         self.encode = (
             nn.Sequential(LipschitzLinear(size, width), nn.ReLU(), LipschitzLinear(width, dim), nn.Tanh())
             if bounded
@@ -87,8 +85,7 @@ class TouchEncoder(nn.Module):
         """z (B,dim) and the scaled, softly clipped input (B,size) that `decode` should give back."""
         scaled = flat / self.scale[self.channel]
         scaled = 5.0 * torch.tanh(scaled / 5.0)
-        z = self.encode(scaled)
-        return z / math.sqrt(self.dim) if self.bounded else z, scaled
+        return self.encode(scaled), scaled
 
     def augment(self, flat: torch.Tensor, newtons: float, generator: torch.Generator | None = None) -> torch.Tensor:
         """Adds one random offset of up to `newtons` to each force axis of each sample, the same over its window."""
