@@ -17,6 +17,10 @@ TIME_LIMIT = 90
 OFFSET, TURN = 0.003, np.deg2rad(8.0)
 """The peg sits up to this far aside, along x and along y [m], and turned by up to this much [rad]."""
 
+PLACES = 0.02
+"""The post is bolted down this far from (0.5, 0) along x and y, to either side [m]. A pixel is 4 to 7 mm wide: sight
+tells the four places apart, and could not find the hole to a millimetre if it were anywhere."""
+
 TOUCHED_N = 1.0
 """Force from which the tip has touched [N]."""
 
@@ -73,11 +77,11 @@ class OccludedPegEnv(CellEnv):
         scene.solve_exactly(spec)
 
     def place(self) -> None:
-        """Draws how the peg sits, the post's place (±25 mm) and the start of the arm (±15 mm, 25 to 40 mm above)."""
+        """Draws how the peg sits, the post's place and the start of the arm (±15 mm aside, 25 to 40 mm above)."""
         rng = self.np_random
         self.hidden = rng.uniform(-1.0, 1.0, 3) * [OFFSET, OFFSET, TURN]
         self.touched, self.drag, self._decisions = False, 0.0, -1
-        centre = np.array([0.5, 0.0]) + rng.uniform(-0.025, 0.025, 2)
+        centre = np.array([0.5, 0.0]) + PLACES * rng.choice([-1.0, 1.0], 2)
         self.model.body("post").pos[:2] = centre
         self.model.body("peg").pos[:2] = self.hidden[:2]
         self.model.body("peg").quat = [np.cos(self.hidden[2] / 2), 0, 0, np.sin(self.hidden[2] / 2)]
