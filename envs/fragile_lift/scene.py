@@ -27,6 +27,9 @@ HALF = (0.015, 0.020, 0.037)
 FOOT = (0.011, 0.016, 0.003)
 """Half the sides of the foot [m]. It slides easily, so that a finger that touches first pushes and does not crush."""
 
+INERTIA = np.array([HALF[1] ** 2 + HALF[2] ** 2, HALF[0] ** 2 + HALF[2] ** 2, HALF[0] ** 2 + HALF[1] ** 2]) / 3
+"""Of the body, per mass [m²]."""
+
 GRASP = 0.052
 """Height of the fingertips' grasp above the object's underside [m]."""
 
@@ -52,12 +55,12 @@ def add_object(spec: mujoco.MjSpec) -> None:
     body = spec.worldbody.add_body(name="object", pos=[0.5, 0, 0])
     body.add_freejoint(name="object")
     middle = 2 * FOOT[2] + HALF[2]
+    body.explicitinertial, body.ipos, body.mass, body.inertia = True, [0, 0, middle], 0.1, 0.1 * INERTIA
     body.add_geom(
         name="object",
         type=mujoco.mjtGeom.mjGEOM_BOX,
         size=HALF,
         pos=[0, 0, middle],
-        mass=0.1,
         rgba=BEIGE,
         priority=1,  # its friction counts, not the pads'
         friction=[0.5, 0.01, 0.0001],
@@ -69,7 +72,6 @@ def add_object(spec: mujoco.MjSpec) -> None:
         type=mujoco.mjtGeom.mjGEOM_BOX,
         size=FOOT,
         pos=[0, 0, FOOT[2]],
-        mass=0.0,
         rgba=BEIGE,
         priority=2,
         friction=[0.15, 0.005, 0.0001],
@@ -117,8 +119,7 @@ def draw_hidden(rng: np.random.Generator) -> tuple[float, float]:
 def set_hidden(model: mujoco.MjModel, data: mujoco.MjData, mass: float, friction: float) -> None:
     """Gives the object a mass [kg] and the friction coefficient between it and the pads; spoils the state `data`."""
     body = model.body("object")
-    body.inertia[:] *= mass / body.mass[0]
-    body.mass[0] = mass
+    body.mass[0], body.inertia[:] = mass, mass * INERTIA
     mujoco.mj_setConst(model, data)
     inverse_mass = body.invweight0[0] + model.body("left_finger").invweight0[0]
     model.geom("object").friction[0] = friction
