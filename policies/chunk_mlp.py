@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from policies.chunked import ChunkedConfig, ChunkedPolicy
+from robot_fb.errors import ConfigError
 from robot_fb.types import PolicySpec
 
 
@@ -26,6 +27,14 @@ class ChunkMlpConfig(ChunkedConfig):
     width: int = 256
     layers: int = 2
     dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuses values that cannot work."""
+        super().__post_init__()
+        self.at_least(1, "width", "layers")
+        self.at_least(0, "dropout")
+        if not self.dropout < 1:
+            raise ConfigError("config key 'dropout'", expected="below 1", found=self.dropout)
 
 
 class ChunkMlpPolicy(ChunkedPolicy):

@@ -33,6 +33,16 @@ class ChunkedConfig:
     blend_steps: int = 3
     guide: float = 1.0
 
+    def __post_init__(self) -> None:
+        """Refuses values that cannot work."""
+        self.at_least(0, "blend_steps", "guide")
+
+    def at_least(self, low: float, *names: str) -> None:
+        """Raises ConfigError, naming the first of these settings that is below `low`."""
+        for name in names:
+            if not getattr(self, name) >= low:
+                raise ConfigError(f"config key {name!r}", expected=f"at least {low:g}", found=getattr(self, name))
+
 
 class ChunkedPolicy(nn.Module, ABC):
     """Plans `spec.horizon` actions, carries out `spec.execute` of them, plans again.

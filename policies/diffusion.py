@@ -12,6 +12,7 @@ from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
 
 from policies.chunked import ChunkedConfig, ChunkedPolicy
 from policies.unet import ChunkUNet
+from robot_fb.errors import ConfigError
 from robot_fb.types import PolicySpec
 
 
@@ -34,6 +35,14 @@ class DiffusionConfig(ChunkedConfig):
     run_steps: int = 4
     prediction: Literal["epsilon", "v_prediction", "sample"] = "v_prediction"
     noise_samples: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuses values that cannot work."""
+        super().__post_init__()
+        self.at_least(1, "run_steps", "train_steps", "noise_samples")
+        if self.run_steps > self.train_steps:
+            expected = f"at most train_steps, {self.train_steps}"
+            raise ConfigError("config key 'run_steps'", expected=expected, found=self.run_steps)
 
 
 class DiffusionPolicy(ChunkedPolicy):

@@ -32,6 +32,11 @@ class FlowConfig(ChunkedConfig):
     run_steps: int = 4
     noise_samples: int = 4
 
+    def __post_init__(self) -> None:
+        """Refuses values that cannot work."""
+        super().__post_init__()
+        self.at_least(1, "run_steps", "noise_samples")
+
 
 class FlowPolicy(ChunkedPolicy):
     """See the module."""

@@ -13,6 +13,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from robot_fb.errors import ConfigError
+
 
 class Block(nn.Module):
     """A convolution over time that the condition scales and shifts (FiLM), with a skip: (B,T,C) -> (B,T,C')."""
@@ -52,6 +54,9 @@ class ChunkUNet(nn.Module):
     def __init__(
         self, action_dim: int, cond_dim: int, channels: tuple[int, ...], kernel: int = 5, cond_width: int = 128
     ) -> None:
+        if not channels or min(channels) < 1 or kernel < 1 or kernel % 2 == 0:
+            found = f"channels {channels}, kernel {kernel}"
+            raise ConfigError("U-Net", expected="some channels, each at least 1, and an odd kernel", found=found)
         super().__init__()
         self.register_buffer("rates", torch.exp(torch.linspace(0, -math.log(1000.0), 16)), persistent=False)
         first = nn.Linear(cond_dim + 2 * len(self.rates), cond_width)

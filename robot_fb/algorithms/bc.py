@@ -62,6 +62,9 @@ class BcConfig:
         for name in ("steps", "batch", "lr", "grad_clip"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"config key {name!r}", expected="more than 0", found=getattr(self, name))
+        for name in ("seed", "warmup", "weight_decay"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ConfigError(f"config key {name!r}", expected="at least 0", found=getattr(self, name))
         if not 0 <= self.ema_decay < 1:
             raise ConfigError("config key 'ema_decay'", expected="0 to below 1", found=self.ema_decay)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import tyro
@@ -53,6 +54,8 @@ def main(argv: list[str]) -> int:
     args = common.parse(EvalArgs, argv, "robot-fb eval")
     if args.episodes < 1:
         raise ConfigError("--episodes must be at least 1", found=args.episodes)
+    if not 0 <= args.robot_minutes < math.inf:
+        raise ConfigError("--robot-minutes", expected="a number, at least 0", found=args.robot_minutes)
     if args.policy in SCRIPTED and not args.task:
         raise ConfigError(f"--policy {args.policy} needs a --task")
     task = args.task or read_spec(args.policy).task

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 
 from robot_fb.errors import RobotFbError
 from robot_fb.registry import closest
@@ -37,6 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     if verb not in VERBS:
         print(f"robot-fb: unknown verb {verb!r}; {closest(verb, list(VERBS))}", file=sys.stderr)
         return 2
+    warnings.showwarning = lambda message, *_: print(f"robot-fb {verb}: {message}", file=sys.stderr)
     try:
         return importlib.import_module(f"robot_fb.cli.{verb}").main(args[1:]) or 0
     except RobotFbError as error:
@@ -47,6 +49,10 @@ def main(argv: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except OSError as error:  # a full disk, a folder that may not be read, a file where a folder should be
+        refused = RobotFbError(f"cannot use {error.filename or 'a file'}", found=error.strerror or str(error))
+        print(f"robot-fb {verb}: {refused}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

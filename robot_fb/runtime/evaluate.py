@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
@@ -17,6 +18,9 @@ from robot_fb.runtime.seeds import EVALUATION, SeedRange
 
 EVALS = "evals.jsonl"
 
+
+NEEDED = {"label", "robot_minutes", "task", "policy", "touch", "success_rate", "ci95", "episodes", "successes"}
+"""What every row of an evaluation holds."""
 
 LEARNING, TRIAL = "while learning", "trial"
 """Labels of what a learner notes about itself; every other label is an evaluation that somebody asked for."""
@@ -111,16 +115,24 @@ def append_row(run: Path, label: str, robot_minutes: float, row: Mapping[str, An
     """Adds a line to `RUN/evals.jsonl`: the row with its label, robot time and date."""
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     line = json.dumps({"label": label, "robot_minutes": robot_minutes, **row, "date": date}, ensure_ascii=False)
-    with (run / EVALS).open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
+    path = run / EVALS
+    whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n" if whole else "\n" + line + "\n")
 
 
 def read_evals(run: Path) -> list[dict[str, Any]]:
-    """Rows of `RUN/evals.jsonl`; none where nothing was evaluated."""
+    """Rows of `RUN/evals.jsonl`; none where nothing was evaluated. A line that a crash left half is passed over."""
     path = run / EVALS
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    rows = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with contextlib.suppress(json.JSONDecodeError):
+            row = json.loads(line)
+            if isinstance(row, dict) and NEEDED <= row.keys():
+                rows.append(row)
+    return rows
 
 
 def _count(words: Sequence[str]) -> dict[str, int]:

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Mapping
 from pathlib import Path
 
+from robot_fb.errors import ConfigError
 from robot_fb.training.atomic import write_atomically
 
 
@@ -74,9 +75,19 @@ class TensorBoardMetrics:
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """Rows of a `metrics.csv`; empty cells are left out."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(file)]
+    """Rows of a `metrics.csv`; empty cells are left out.
+
+    Raises:
+        ConfigError: the file holds something else.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(file)]
+    except (ValueError, TypeError, csv.Error) as error:
+        raise ConfigError(f"{path} is damaged", found=str(error), do="remove it; the run goes on without") from error
+    if any("step" not in row for row in rows):
+        raise ConfigError(f"{path} is damaged", expected="a column step", do="remove it; the run goes on without")
+    return rows
 
 
 def _text(row: Mapping[str, float]) -> dict[str, str]:

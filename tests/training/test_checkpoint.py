@@ -239,10 +239,10 @@ def test_an_unusable_spec_or_config_is_refused(saved, changes):
         load_policy(saved)
 
 
-def test_a_spec_that_cannot_be_built_is_refused(saved):
+def test_a_config_that_cannot_work_is_refused(saved):
     edit(saved, config=read_yaml(saved / "about.yaml")["config"] | {"width": -3})
 
-    with pytest.raises(CheckpointError, match="cannot be built"):
+    with pytest.raises(CheckpointError, match="width"):
         load_policy(saved)
 
 
