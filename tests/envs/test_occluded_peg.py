@@ -15,8 +15,9 @@ from test_vision_probe import Looks, check
 
 from envs import ENVIRONMENTS
 from envs.occluded_peg import env as rules
+from envs.occluded_peg import scene
 from envs.occluded_peg.env import OccludedPegEnv
-from envs.occluded_peg.expert import PRESS_STEPS, OccludedPegExpert
+from envs.occluded_peg.expert import INSERT_N, PRESS_N, PRESS_STEPS, OccludedPegExpert, action
 from envs.occluded_peg.search import SpiralSearch, Sweep, capture
 from envs.occluded_peg.task import OccludedPegTask
 from robot_fb.registry import load
@@ -86,10 +87,10 @@ def test_the_expert_commands_what_a_correction_can_reach(env: gym.Env) -> None:
     env.reset(seed=2)
     expert, over = OccludedPegExpert(env), False
     while not over:
-        action = expert.act()
+        command = expert.act()
         touched = env.unwrapped.touched  # type: ignore[attr-defined]
-        assert np.abs(action[:2]).max() <= (0.003 if touched else 0.004) + 1e-6
-        *_, over, _, _ = env.step(action)
+        assert np.abs(command[:2]).max() <= (0.003 if touched else 0.004) + 1e-6
+        *_, over, _, _ = env.step(command)
 
 
 # The rules
@@ -113,11 +114,11 @@ def seat(cell: OccludedPegEnv, hidden: tuple[float, float, float]) -> None:
     mujoco.mj_kinematics(cell.model, cell.data)
 
 
-def ending(env: gym.Env, action: Callable[[], list[float]], decisions: int) -> dict[str, Any]:
+def ending(env: gym.Env, command: Callable[[], list[float]], decisions: int) -> dict[str, Any]:
     """The last info after up to so many decisions."""
     info: dict[str, Any] = {}
     for _ in range(decisions):
-        _, _, over, _, info = env.step(np.array(action(), np.float32))
+        _, _, over, _, info = env.step(np.array(command(), np.float32))
         if over:
             break
     return info
@@ -289,6 +290,40 @@ def test_the_torque_of_the_first_press_points_to_where_the_peg_sits(env: gym.Env
         torque = obs["wrench/wrist"][-10:, 3:5].mean(axis=0)
         right += bool((np.sign(torque[::-1]) == np.sign([x, y])).all())
     assert right == 12
+
+
+class FeelingPolicy(OccludedPegExpert):
+    """Corrects by at most 3 mm a decision against where the wrench says that the rim carries the peg."""
+
+    def reset(self) -> None:
+        super().reset()
+        self.carried = np.zeros(2)
+
+    def feel(self, obs: dict[str, np.ndarray]) -> None:
+        """Keeps the point of support (2,) [m] from the tcp, moved from the tcp down to the tip, smoothed."""
+        force, torque = np.split(obs["wrench/wrist"][-5:].mean(axis=0), 2)
+        lever = scene.GRASP * 1e-3
+        at = np.array([torque[1] - lever * force[0], torque[0] + lever * force[1]]) / max(-force[2], 1.0)
+        self.carried += 0.5 * (at - self.carried)
+
+    def _correct(self) -> np.ndarray:
+        if self._env.aim()[2] < -rules.ENTERED:  # the arm's own height
+            return action(np.zeros(2), INSERT_N, 0.0)
+        return action(-0.003 * np.tanh(self.carried / 0.0012), PRESS_N, 0.0)
+
+
+def test_a_rule_that_only_feels_finds_the_hole(env: gym.Env) -> None:
+    policy, wins = FeelingPolicy(env), 0
+    for seed in range(12):
+        obs, _ = env.reset(seed=seed)
+        policy.reset()
+        over = False
+        while not over:
+            policy.feel(obs)
+            obs, _, terminated, truncated, info = env.step(policy.act())
+            over = terminated or truncated
+        wins += info["success"]
+    assert wins >= 11
 
 
 @pytest.mark.slow
