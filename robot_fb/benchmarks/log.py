@@ -37,7 +37,7 @@ class Sizes:
         kills: recordings killed.
     """
 
-    ticks: int = 400
+    ticks: int = 1200
     rate_s: float = 60.0
     episodes: int = 100
     reader_s: float = 10.0
@@ -49,7 +49,7 @@ HELP = """usage: robot-fb bench log [--quick] [--json] [--KEY VALUE ...]
 What logging costs a 20 Hz loop, whether it keeps up with 1 kHz touch and three cameras, how fast training reads
 batches from it, and what `kill -9` takes. Writes data/benchmarks/log.json; about eight minutes, --quick about one.
 
-  --ticks 400     of the control loop, with and without logging
+  --ticks 1200    of the control loop, with and without logging
   --rate-s 60     length of the recording at full rate [s]
   --episodes 100  that training reads
   --reader-s 10   how long each reader runs [s]
@@ -98,8 +98,8 @@ def _sizes(words: list[str], base: Sizes) -> Sizes:
 def overhead(path: Path, ticks: int) -> dict[str, Any]:
     """How much longer a tick of a 20 Hz loop takes when it is logged.
 
-    Each tick computes for 10 ms in Python, as a control loop does, so that time which the writer's thread takes away
-    from the loop counts as well as the time in `add_step`. Stretches of a second with and without logging take turns;
+    Each tick computes for 10 ms in Python, logs, and waits for the next, as `runtime.loop` does, so that time which the
+    writer's thread takes away from the loop counts as well as the time in `add_step`. Stretches of a second with and without logging take turns;
     the figure is the median over pairs of them, so that what else the machine does hardly matters.
     """
     turns, source = _calibrate(), CellEpisode(0)
@@ -145,10 +145,10 @@ def _loop(steps: list[Step], turns: int, log: Callable[[Step], object]) -> np.nd
     for i, step in enumerate(steps):
         time.sleep(max(0.0, begun + i * DT - time.perf_counter()))
         start = time.perf_counter()
-        log(step)
-        logged = time.perf_counter()
         _work(turns)
-        took[i] = time.perf_counter() - logged, logged - start
+        computed = time.perf_counter()
+        log(step)
+        took[i] = computed - start, time.perf_counter() - computed
     return took
 
 

@@ -32,8 +32,8 @@ class WriterConfig:
 
     Attributes:
         flush_s: a killed process loses at most about this much, plus what is being encoded.
-        poll_s: how often the thread looks for work; it polls because waking it at every step would steal the
-            control loop's time.
+        poll_s: how often the thread looks for samples; a step wakes it at once. So log a step at the end of its tick,
+            as `runtime.loop` does: the thread then works while the loop waits for the next.
         picture_bytes: pictures waiting for the disk beyond this are dropped first.
         sample_bytes: own-rate samples waiting beyond this are dropped next; steps' numbers never are.
         pending_steps: more steps than this waiting is an error: the disk is as good as gone.
@@ -79,7 +79,7 @@ class EpisodeWriter:
         self._outcome: schema.Outcome | None = None
         self._discarded = self._over = False
         self._first = True
-        self._stop = threading.Event()
+        self._wake, self._stopping = threading.Event(), False
         self._start_ns = time.time_ns()
         self._handle = _create(self.part)
         try:
@@ -117,6 +117,7 @@ class EpisodeWriter:
         kept = replace(step, obs=obs, proposed=proposed, executed=executed, scores=dict(step.scores))
         self._check_pending()
         self._put({"picture": sum(pictures.values()), "step": 1}, lambda: self._sink.step(kept, missing=not room))
+        self._wake.set()
 
     def add_sample(self, stream: str, stamp: float, sample: np.ndarray) -> None:
         """Queues one sample of a stream at its own rate; `stamp` [s] since the episode began.
@@ -176,7 +177,8 @@ class EpisodeWriter:
     def _shut(self) -> None:
         """Ends the thread. A Ctrl-C meanwhile is raised only once everything is on the disk."""
         self._over = True
-        self._stop.set()
+        self._stopping = True
+        self._wake.set()
         interrupt: KeyboardInterrupt | None = None
         while self._thread.is_alive():
             try:
@@ -229,7 +231,9 @@ class EpisodeWriter:
     def _run(self) -> None:
         try:
             flushed = time.monotonic()
-            while not self._stop.wait(self.config.poll_s):
+            while not self._stopping:
+                self._wake.wait(self.config.poll_s)
+                self._wake.clear()
                 self._drain(flushed + self.config.flush_s)
                 if time.monotonic() - flushed >= self.config.flush_s:
                     self._sink.flush()
