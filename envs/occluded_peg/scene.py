@@ -2,7 +2,7 @@
 
 The gripper holds a holder by its stem. A hood on the holder reaches below the tip of the square peg inside, so that no
 camera sees where the peg sits. The hole is in the top of a post that the hood goes around, and has a chamfer. The peg
-sits on a soft hinge about the vertical, so that the chamfer can turn it. Lengths in mm.
+sits on a hinge about the vertical with a spring, so that the chamfer can turn it a little. Lengths in mm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HOOD, HOOD_WALL, HOOD_BOTTOM, HOOD_TOP = 25.0, 2.0, -3.0, 19.0
 
 STEM, STEM_TOP, GRASP = 5.0, 60.0, 48.0
 
-HINGE_STIFFNESS, HINGE_DAMPING = 0.3, 0.003
+HINGE_STIFFNESS, HINGE_DAMPING = 1.0, 0.01
 """Of the peg's hinge [N·m/rad, N·m s/rad]."""
 
 Z_STIFFNESS, Z_DAMPING = 2000.0, 180.0

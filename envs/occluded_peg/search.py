@@ -12,6 +12,9 @@ from envs.occluded_peg.expert import INSERT_N, PRESS_N, PRESS_STEPS, SIDEWAYS, O
 STRIDE = 0.0004
 """How far the search moves on in a decision [m]: slowly enough to fall into the hole."""
 
+OVERSHOOT = 0.0015
+"""How much longer the path is, since friction holds the tip back [m]."""
+
 POINTS = 1000
 """Points of the average over the peg's yaw."""
 
@@ -42,7 +45,7 @@ class Sweep(OccludedPegExpert):
 
     def path(self) -> np.ndarray:
         """(N,2) where to press one after the other, as `OccludedPegEnv.aim` [m]."""
-        steps = np.arange(0.0, MAX_DRAG + STRIDE, STRIDE) - MAX_DRAG / 2
+        steps = np.arange(0.0, MAX_DRAG + OVERSHOOT, STRIDE) - MAX_DRAG / 2
         return np.stack([steps, steps], axis=1) / np.sqrt(2)
 
     def _landing(self) -> np.ndarray:

@@ -18,4 +18,5 @@ class OccludedPegTask(CellTask):
 
     def ceiling(self) -> Ceiling:
         """Without touch the tip follows a path that does not depend on where the peg sits."""
-        return Ceiling(best_search(), f"offsets that chamfer and clearance catch along the best path of {MAX_DRAG} m")
+        reason = f"the share of offsets that chamfer and clearance catch along the best path of {MAX_DRAG * 1e3:g} mm"
+        return Ceiling(best_search(), reason)
