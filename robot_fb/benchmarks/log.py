@@ -99,8 +99,9 @@ def overhead(path: Path, ticks: int) -> dict[str, Any]:
     """How much longer a tick of a 20 Hz loop takes when it is logged.
 
     Each tick computes for 10 ms in Python, logs, and waits for the next, as `runtime.loop` does, so that time which the
-    writer's thread takes away from the loop counts as well as the time in `add_step`. Stretches of a second with and without logging take turns;
-    the figure is the median over pairs of them, so that what else the machine does hardly matters.
+    writer's thread takes away from the loop counts as well as the time in `add_step`. Stretches of a second with and
+    without logging take turns; the figure is the median over pairs of them, so that what else the machine does hardly
+    matters.
     """
     turns, source = _calibrate(), CellEpisode(0)
     writer = Store(path, create=True).open(META)
