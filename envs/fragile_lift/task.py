@@ -13,6 +13,7 @@ class FragileLiftTask(CellTask):
     name = "fragile_lift"
     env_id = "robot_fb/FragileLift-v0"
     expert_class = "envs.fragile_lift.expert:FragileLiftExpert"
+    blind_class = "envs.fragile_lift.blind:BlindGrip"
 
     def ceiling(self) -> Ceiling:
         """Without touch the grip force is the same for all: it drops what needs more and crushes what bears less."""
