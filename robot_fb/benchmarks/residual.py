@@ -26,6 +26,9 @@ from robot_fb.runtime.tasks import find_task
 from robot_fb.training.checkpoint import load_policy
 
 TASKS = ("keyed_socket", "occluded_peg", "fragile_lift")
+GRIP = ("fragile_lift",)
+"""Tasks on which the correction moves the gripper, too."""
+
 STEPS = 48_000
 """Decisions of the robot in every row that learns, stage 1 included: 40 minutes."""
 
@@ -158,7 +161,7 @@ class Cell:
         words = ["train", "residual", "--base", str(self.base_run), "--out", str(run), "--seed", str(self.seed)]
         online = self.args.steps - int(given["--bootstrap-steps"])
         words += [*options, "--online-steps", str(online), "--eval-every", str(every)]
-        words += ["--eval-episodes", str(self.args.trial_episodes)]
+        words += ["--eval-episodes", str(self.args.trial_episodes), *["--policy.correct-grip"] * (self.task in GRIP)]
         verb(words + ["--resume"] * (run / "run.yaml").exists())
         (run / "done").touch()
 
@@ -189,7 +192,8 @@ class Cell:
         env = task.make()
         spec = dataclasses.replace(base.spec, obs=env.unwrapped.stream_specs)  # type: ignore[attr-defined]
         env.close()
-        policy = kind(base, spec, kind.config_class(scale=0.1 if name == "ppo" else 0.15))
+        scale = 0.1 if name == "ppo" else 0.15
+        policy = kind(base, spec, kind.config_class(scale=scale, correct_grip=self.task in GRIP))
         config = ResidualConfig()
         model, features = residual_peers.learn(
             name, policy, self.task, self.args.steps, config, self.seed, lambda done: None
