@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 
 import pytest
 
@@ -66,3 +67,14 @@ def test_damaged_metrics_are_named(tmp_path, text):
     (tmp_path / "metrics.csv").write_text(text)
     with pytest.raises(ConfigError, match="damaged"):
         read_metrics(tmp_path / "metrics.csv")
+
+
+def test_every_verb_takes_a_seed_and_a_file_for_its_document(tmp_path, capsys):
+    assert command.main(["tasks", "--seed", "3", "--out", str(tmp_path / "tasks.json")]) == 0
+    assert capsys.readouterr().out == ""
+    rows = json.loads((tmp_path / "tasks.json").read_text())
+    assert {"keyed_socket", "pick_place"} <= {row["task"] for row in rows}
+    assert command.main(["tasks", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == rows
+    assert command.main(["tasks", "--seed", "-1"]) == 2 and "--seed" in capsys.readouterr().err
+    assert command.main(["tasks", "--out", str(tmp_path)]) == 2 and "cannot use" in capsys.readouterr().err
