@@ -27,7 +27,7 @@ class BasesArgs:
 
     demonstrations: tuple[int, ...] = (200, 20)
     seeds: int = 3
-    steps: int = 4000
+    steps: int = 7000
     episodes: int = 200
     runs: Path = Path("runs/bench/pick_place")
     out: Path = FOLDER
