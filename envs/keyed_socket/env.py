@@ -7,7 +7,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from envs.cell import control
+from envs.cell import boxes, control
 from envs.cell.env import CellEnv, Judgement
 from envs.keyed_socket import scene
 
@@ -49,7 +49,7 @@ class KeyedSocketEnv(CellEnv):
         """Adds socket, plug and the contact sensor."""
         scene.add_socket(spec)
         scene.add_plug(spec)
-        scene.add_contact_sensor(spec)
+        boxes.add_contact_sensor(spec, "socket")
 
     def place(self) -> None:
         """Draws the open side, the socket's place (±25 mm) and the start of the arm (±15 mm, 30 to 50 mm above)."""

@@ -11,6 +11,9 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from envs.cell import boxes
+from envs.cell.boxes import Span
+
 FOOT, FOOT_HEIGHT = 12.0, 8.0
 STEM, STEM_TOP, GRASP = 5.0, 60.0, 48.0
 LIP_BOTTOM, LIP_TOP, OPENING, OUTER = 19.0, 23.0, 15.0, 55.0
@@ -21,15 +24,16 @@ BLACK = (0.0, 0.0, 0.0, 1.0)
 GREY = (0.45, 0.47, 0.5, 1.0)
 LIGHT = (0.75, 0.77, 0.8, 1.0)
 
-Span = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
+CONTACT_DAMPING = 2.0
+"""Damping ratio of all contacts. A stiff plug rocks in the gripper when it is pressed."""
 
 
 def add_socket(spec: mujoco.MjSpec) -> None:
     """Adds body `socket` (the lip) and, inside it, body `key` (what is hidden; its yaw chooses the open side)."""
     socket = spec.worldbody.add_body(name="socket", pos=[0.5, 0, 0])
-    for span in _ring(OPENING + 1, OUTER, (LIP_BOTTOM, LIP_TOP)):  # the funnel ends inside: no ledge
+    for span in boxes.ring(OPENING + 1, OUTER, (LIP_BOTTOM, LIP_TOP)):  # the funnel ends inside: no ledge
         _box(socket, span, GREY)
-    for span in _ring(OUTER - 2, OUTER, (0, LIP_BOTTOM)):
+    for span in boxes.ring(OUTER - 2, OUTER, (0, LIP_BOTTOM)):
         _box(socket, span, GREY)
     _add_funnel(socket)
     key = socket.add_body(name="key")
@@ -48,15 +52,8 @@ def _add_funnel(socket: mujoco.MjsBody) -> None:
     thick = 1.5
     half = FUNNEL_REACH / 2
     middle = np.array([OPENING + along * half + up * thick, 0.0, LIP_TOP + up * half - along * thick])
-    for quarter in range(4):
-        yaw = quarter * np.pi / 2
-        turn, tilt, quat = np.array([np.cos(yaw / 2), 0, 0, np.sin(yaw / 2)]), np.zeros(4), np.zeros(4)
-        mujoco.mju_axisAngle2Quat(tilt, np.array([0.0, 1.0, 0.0]), -FUNNEL_SLOPE)
-        mujoco.mju_mulQuat(quat, turn, tilt)
-        where = np.zeros(3)
-        mujoco.mju_rotVecQuat(where, middle * 1e-3, turn)
-        slope = _box(socket, ((-half, half), (-OPENING - 8, OPENING + 8), (-thick, thick)), LIGHT)
-        slope.pos, slope.quat = where, quat
+    span = ((-half, half), (-OPENING - 8, OPENING + 8), (-thick, thick))
+    boxes.slope_all_round([_box(socket, span, LIGHT) for _ in range(4)], middle, FUNNEL_SLOPE)
 
 
 def add_plug(spec: mujoco.MjSpec) -> None:
@@ -70,30 +67,5 @@ def add_plug(spec: mujoco.MjSpec) -> None:
     foot.priority = stem.priority = 0
 
 
-def add_contact_sensor(spec: mujoco.MjSpec) -> None:
-    """Adds sensor `contact_force`: the net force between the socket and whatever touches it [N], base frame."""
-    sensor = spec.add_sensor(name="contact_force", type=mujoco.mjtSensor.mjSENS_CONTACT)
-    sensor.objtype, sensor.objname = mujoco.mjtObj.mjOBJ_XBODY, "socket"
-    sensor.intprm = [1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1]  # the force alone, summed over contacts
-
-
-def _ring(inner: float, outer: float, z: tuple[float, float]) -> list[Span]:
-    return [
-        ((-outer, -inner), (-outer, outer), z),
-        ((inner, outer), (-outer, outer), z),
-        ((-inner, inner), (-outer, -inner), z),
-        ((-inner, inner), (inner, outer), z),
-    ]
-
-
 def _box(body: mujoco.MjsBody, span: Span, rgba: tuple[float, ...]) -> mujoco.MjsGeom:
-    low, high = np.array(span).T * 1e-3
-    return body.add_geom(
-        type=mujoco.mjtGeom.mjGEOM_BOX,
-        pos=(low + high) / 2,
-        size=(high - low) / 2,
-        rgba=rgba,
-        friction=[0.2, 0.005, 0.0001],
-        priority=1,
-        solref=[0.02, 2.0],  # soft and well damped: a stiff plug rocks in the gripper when it is pressed
-    )
+    return boxes.box(body, span, rgba, CONTACT_DAMPING)

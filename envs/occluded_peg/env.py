@@ -7,7 +7,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from envs.cell import control
+from envs.cell import boxes, control
 from envs.cell.env import CellEnv, Judgement
 from envs.occluded_peg import scene
 
@@ -72,7 +72,7 @@ class OccludedPegEnv(CellEnv):
         """Adds the post, the hooded peg and the contact sensor; the arm becomes stiff along z."""
         scene.add_post(spec)
         scene.add_holder(spec)
-        scene.add_contact_sensor(spec)
+        boxes.add_contact_sensor(spec, "post")
         scene.stiffen(spec)
         scene.solve_exactly(spec)
 

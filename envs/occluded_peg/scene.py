@@ -10,6 +10,9 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from envs.cell import boxes
+from envs.cell.boxes import Span
+
 PEG, CLEARANCE = 5.0, 0.5
 """Half the side of the peg, and by how much the hole is wider than the peg."""
 
@@ -33,7 +36,8 @@ BLUE = (0.15, 0.35, 0.8, 1.0)
 ORANGE = (0.9, 0.5, 0.15, 1.0)
 BLACK = (0.0, 0.0, 0.0, 1.0)
 
-Span = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
+CONTACT_DAMPING = 1.5
+"""Damping ratio of all contacts."""
 
 
 def add_post(spec: mujoco.MjSpec) -> None:
@@ -41,9 +45,9 @@ def add_post(spec: mujoco.MjSpec) -> None:
     post = spec.worldbody.add_body(name="post", pos=[0.5, 0, 0])
     _box(post, ((-PLATE, PLATE), (-PLATE, PLATE), (0, PLATE_TOP)), STEEL)
     _box(post, ((-POST, POST), (-POST, POST), (PLATE_TOP, HOLE_FLOOR)), ORANGE)
-    for span in _ring(HOLE, POST, (HOLE_FLOOR, POST_TOP - CHAMFER)):
+    for span in boxes.ring(HOLE, POST, (HOLE_FLOOR, POST_TOP - CHAMFER)):
         _box(post, span, ORANGE)
-    for span in _ring(HOLE + CHAMFER, POST, (POST_TOP - CHAMFER, POST_TOP)):
+    for span in boxes.ring(HOLE + CHAMFER, POST, (POST_TOP - CHAMFER, POST_TOP)):
         _box(post, span, ORANGE)
     _add_chamfer(post)
 
@@ -53,16 +57,9 @@ def _add_chamfer(post: mujoco.MjsBody) -> None:
     half, thick = CHAMFER / np.sqrt(2), 0.5
     inward = thick / np.sqrt(2)
     middle = np.array([HOLE + CHAMFER / 2 + inward, 0.0, POST_TOP - CHAMFER / 2 - inward])
-    for quarter in range(4):
-        yaw = quarter * np.pi / 2
-        turn, tilt, quat = np.array([np.cos(yaw / 2), 0, 0, np.sin(yaw / 2)]), np.zeros(4), np.zeros(4)
-        mujoco.mju_axisAngle2Quat(tilt, np.array([0.0, 1.0, 0.0]), -np.pi / 4)
-        mujoco.mju_mulQuat(quat, turn, tilt)
-        where = np.zeros(3)
-        mujoco.mju_rotVecQuat(where, middle * 1e-3, turn)
-        reach = HOLE + CHAMFER
-        slope = _box(post, ((-half, half), (-reach, reach), (-thick, thick)), BLACK)
-        slope.pos, slope.quat = where, quat
+    reach = HOLE + CHAMFER
+    span = ((-half, half), (-reach, reach), (-thick, thick))
+    boxes.slope_all_round([_box(post, span, BLACK) for _ in range(4)], middle, np.pi / 4)
 
 
 def add_holder(spec: mujoco.MjSpec) -> None:
@@ -76,7 +73,7 @@ def add_holder(spec: mujoco.MjSpec) -> None:
     stem = _box(holder, ((-STEM, STEM), (-STEM, STEM), (HOOD_TOP, STEM_TOP)), BLUE)
     lid = _box(holder, ((-HOOD, HOOD), (-HOOD, HOOD), (HOOD_TOP, HOOD_TOP + 2)), BLUE)
     stem.mass, lid.mass = 0.1, 0.06
-    for span in _ring(HOOD - HOOD_WALL, HOOD, (HOOD_BOTTOM, HOOD_TOP)):
+    for span in boxes.ring(HOOD - HOOD_WALL, HOOD, (HOOD_BOTTOM, HOOD_TOP)):
         _box(holder, span, BLUE).mass = 0.01
     peg = holder.add_body(name="peg", gravcomp=1.0)
     hinge = peg.add_joint(name="peg_yaw", type=mujoco.mjtJoint.mjJNT_HINGE, axis=[0, 0, 1])
@@ -85,13 +82,6 @@ def add_holder(spec: mujoco.MjSpec) -> None:
     for body in (holder, peg):
         for geom in body.geoms:
             geom.priority = 0
-
-
-def add_contact_sensor(spec: mujoco.MjSpec) -> None:
-    """Adds sensor `contact_force`: the net force between the post and whatever touches it [N], base frame."""
-    sensor = spec.add_sensor(name="contact_force", type=mujoco.mjtSensor.mjSENS_CONTACT)
-    sensor.objtype, sensor.objname = mujoco.mjtObj.mjOBJ_XBODY, "post"
-    sensor.intprm = [1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1]  # the force alone, summed over contacts
 
 
 def soften_hinge(model: mujoco.MjModel) -> None:
@@ -113,23 +103,5 @@ def solve_exactly(spec: mujoco.MjSpec) -> None:
     spec.option.iterations = spec.option.ls_iterations = 50
 
 
-def _ring(inner: float, outer: float, z: tuple[float, float]) -> list[Span]:
-    return [
-        ((-outer, -inner), (-outer, outer), z),
-        ((inner, outer), (-outer, outer), z),
-        ((-inner, inner), (-outer, -inner), z),
-        ((-inner, inner), (inner, outer), z),
-    ]
-
-
 def _box(body: mujoco.MjsBody, span: Span, rgba: tuple[float, ...]) -> mujoco.MjsGeom:
-    low, high = np.array(span).T * 1e-3
-    return body.add_geom(
-        type=mujoco.mjtGeom.mjGEOM_BOX,
-        pos=(low + high) / 2,
-        size=(high - low) / 2,
-        rgba=rgba,
-        friction=[0.2, 0.005, 0.0001],
-        priority=1,
-        solref=[0.02, 1.5],
-    )
+    return boxes.box(body, span, rgba, CONTACT_DAMPING)

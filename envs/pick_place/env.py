@@ -7,7 +7,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from envs.cell import control
+from envs.cell import boxes, control
 from envs.cell.env import CellEnv, Judgement
 from envs.pick_place import scene
 from envs.pick_place.failure import FailureWatch, Glimpse
@@ -62,7 +62,7 @@ class PickPlaceEnv(CellEnv):
     def build(self, spec: mujoco.MjSpec) -> None:
         """Adds blocks, plate and the contact sensor."""
         scene.add_objects(spec)
-        scene.add_contact_sensor(spec)
+        boxes.add_contact_sensor(spec, "hand")  # everything that touches hand and fingers
 
     def place(self) -> None:
         """Draws the colours, the places and turns of blocks and plate, and the start of the open gripper."""

@@ -42,13 +42,6 @@ def add_objects(spec: mujoco.MjSpec) -> None:
         )
 
 
-def add_contact_sensor(spec: mujoco.MjSpec) -> None:
-    """Adds sensor `contact_force`: the net force of everything that touches hand and fingers [N], base frame."""
-    sensor = spec.add_sensor(name="contact_force", type=mujoco.mjtSensor.mjSENS_CONTACT)
-    sensor.objtype, sensor.objname = mujoco.mjtObj.mjOBJ_XBODY, "hand"
-    sensor.intprm = [1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3, 1]  # the force alone, summed over contacts
-
-
 def paint(model: mujoco.MjModel, target: str, distractor: str) -> None:
     """Colours the blocks, and the plate like the target."""
     model.geom("target").rgba = model.geom("plate").rgba = COLOURS[target]
