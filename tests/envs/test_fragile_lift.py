@@ -8,10 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 from gymnasium.utils.env_checker import check_env
 from scipy.stats import binomtest
-from test_vision_probe import Looks, check
+from test_vision_probe import Looks, check, look
 
 from envs import ENVIRONMENTS
 from envs.cell.sensing import SensorNoise
@@ -312,39 +311,24 @@ def test_touch_alone_is_enough_and_touch_of_another_object_is_not() -> None:
     assert feel_wins("touch=shuffled", 20) <= 14
 
 
-def look(episodes: int, moments: int, first_seed: int) -> Looks:
-    """Has the expert approach for a random number of decisions below `moments`, and looks once an episode.
-
-    What is hidden is the quarter of all slip forces to which the object's belongs.
-    """
-    env = FragileLiftTask().make()
-    cell: FragileLiftEnv = env.unwrapped  # type: ignore[assignment]
+def look_at_some(episodes: int, moments: int, first_seed: int) -> Looks:
+    """What is hidden is the quarter of all slip forces to which the object's belongs."""
     quarters = np.quantile(blind.slip_forces(), [0.25, 0.5, 0.75])
-    pictures, hidden, far = [], [], []
-    for seed in range(first_seed, first_seed + episodes):
-        obs, info = env.reset(seed=seed)
-        expert = FragileLiftExpert(env)
-        for _ in range(np.random.default_rng([seed, 1]).integers(moments)):  # not the stream that drew the secret
-            action = expert.act()
-            if action[4] > OPEN:  # the next decision may touch
-                break
-            obs, *_ = env.step(action)
-        assert cell.peak_force == 0.0
-        pictures.append(np.concatenate([obs["camera/scene"], obs["camera/wrist"]], axis=2))
-        hidden.append(int(np.searchsorted(quarters, info["slip_force"])))
-        far.append(int(cell.data.body("object").xpos[0] > 0.5))
-    env.close()
-    stack = torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).float() / 255
-    return Looks(stack, torch.tensor(hidden), torch.tensor(far))
+    return look(
+        FragileLiftTask(), range(first_seed, first_seed + episodes), moments,
+        near=lambda cell, action: action[4] > OPEN,
+        secret=lambda cell, info: int(np.searchsorted(quarters, info["slip_force"])),
+        far=lambda cell: cell.data.body("object").xpos[0] > 0.5,
+    )
 
 
 def test_sight_guesses_the_slip_force_at_chance() -> None:
-    check(look(240, 20, first_seed=0), look(120, 20, first_seed=10_000), steps=150, visible=0.85)
+    check(look_at_some(240, 20, first_seed=0), look_at_some(120, 20, first_seed=10_000), steps=150, visible=0.85)
 
 
 @pytest.mark.slow
 def test_sight_guesses_the_slip_force_at_chance_with_many_pictures() -> None:
-    check(look(1000, 25, first_seed=0), look(500, 25, first_seed=10_000), steps=600, visible=0.9)
+    check(look_at_some(1000, 25, first_seed=0), look_at_some(500, 25, first_seed=10_000), steps=600, visible=0.9)
 
 
 def test_all_objects_look_alike_until_they_are_lifted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,8 @@ import gymnasium as gym
 import mujoco
 import numpy as np
 import pytest
-import torch
 from gymnasium.utils.env_checker import check_env
-from test_vision_probe import Looks, check
+from test_vision_probe import Looks, check, look
 
 from envs import ENVIRONMENTS
 from envs.occluded_peg import env as rules
@@ -216,37 +215,23 @@ def test_no_pixel_shows_how_the_peg_sits() -> None:
     env.close()
 
 
-def look(episodes: int, moments: int, first_seed: int) -> Looks:
-    """Has the expert approach for a random number of decisions below `moments`, and looks once an episode.
-
-    What is hidden is the quarter of all offsets, by the signs of x and y, that the peg's is in.
-    """
-    env = OccludedPegTask().make()
-    cell: OccludedPegEnv = env.unwrapped  # type: ignore[assignment]
-    shown, hidden, far = [], [], []
-    for seed in range(first_seed, first_seed + episodes):
-        obs, _ = env.reset(seed=seed)
-        expert = OccludedPegExpert(env)
-        for _ in range(np.random.default_rng([seed, 1]).integers(moments)):  # not the stream that drew the offset
-            if cell.tip()[2] < 0.003:  # the next decision may touch
-                break
-            obs, *_ = env.step(expert.act())
-        assert cell.peak_force == 0.0
-        shown.append(np.concatenate([obs["camera/scene"], obs["camera/wrist"]], axis=2))
-        hidden.append(2 * int(cell.hidden[0] > 0) + int(cell.hidden[1] > 0))
-        far.append(int(cell.model.body("post").pos[0] > 0.5))
-    env.close()
-    stack = torch.from_numpy(np.stack(shown)).permute(0, 3, 1, 2).float() / 255
-    return Looks(stack, torch.tensor(hidden), torch.tensor(far))
+def look_at_some(episodes: int, moments: int, first_seed: int) -> Looks:
+    """What is hidden is the quarter of all offsets, by the signs of x and y, that the peg's is in."""
+    return look(
+        OccludedPegTask(), range(first_seed, first_seed + episodes), moments,
+        near=lambda cell, action: cell.tip()[2] < 0.003,
+        secret=lambda cell, info: 2 * int(cell.hidden[0] > 0) + int(cell.hidden[1] > 0),
+        far=lambda cell: cell.model.body("post").pos[0] > 0.5,
+    )
 
 
 def test_sight_guesses_the_offset_at_chance() -> None:
-    check(look(240, 20, first_seed=0), look(120, 20, first_seed=10_000), steps=150, visible=0.85)
+    check(look_at_some(240, 20, first_seed=0), look_at_some(120, 20, first_seed=10_000), steps=150, visible=0.85)
 
 
 @pytest.mark.slow
 def test_sight_guesses_the_offset_at_chance_with_many_pictures() -> None:
-    check(look(1000, 25, first_seed=0), look(500, 25, first_seed=10_000), steps=600, visible=0.9)
+    check(look_at_some(1000, 25, first_seed=0), look_at_some(500, 25, first_seed=10_000), steps=600, visible=0.9)
 
 
 # What a search without touch can find, and what touch tells

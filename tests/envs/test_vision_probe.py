@@ -5,7 +5,9 @@ The same network, trained the same way on the same pictures, reads what is visib
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +15,8 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from envs.keyed_socket.env import SIDES, KeyedSocketEnv
-from envs.keyed_socket.expert import KeyedSocketExpert
+from envs.cell.task import CellTask
+from envs.keyed_socket.env import SIDES
 from envs.keyed_socket.task import KeyedSocketTask
 
 UNLIKELY = 1e-3
@@ -27,8 +29,8 @@ class Looks:
 
     Attributes:
         pictures: (N,6,64,64) both cameras, 0 to 1.
-        hidden: (N,) index of the open side.
-        far: (N,) 1 where the socket stands beyond x = 0.5 m, which the pictures do show.
+        hidden: (N,) class of what is hidden, one of four.
+        far: (N,) 1 where the thing stands beyond x = 0.5 m, which the pictures do show.
     """
 
     pictures: torch.Tensor
@@ -36,25 +38,42 @@ class Looks:
     far: torch.Tensor
 
 
-def look(episodes: int, moments: int, first_seed: int) -> Looks:
-    """Has the expert approach for a random number of decisions below `moments`, and looks once an episode."""
-    env = KeyedSocketTask().make()
-    cell: KeyedSocketEnv = env.unwrapped  # type: ignore[assignment]
-    pictures, hidden, far = [], [], []
-    for seed in range(first_seed, first_seed + episodes):
+def look(
+    task: CellTask,
+    episodes: range,
+    moments: int,
+    near: Callable[[Any, np.ndarray], bool],
+    secret: Callable[[Any, dict[str, Any]], int],
+    far: Callable[[Any], bool],
+) -> Looks:
+    """Has the expert approach for a random number of decisions below `moments`, and looks once an episode.
+
+    Args:
+        task: of which the expert is.
+        episodes: their seeds.
+        moments: see above.
+        near: whether the next decision, given cell and action, may touch.
+        secret: class of what is hidden, given cell and the reset's info.
+        far: something that the pictures do show, given the cell.
+    """
+    env = task.make()
+    cell: Any = env.unwrapped
+    pictures, hidden, visible = [], [], []
+    for seed in episodes:
         obs, info = env.reset(seed=seed)
-        expert = KeyedSocketExpert(env)
-        for _ in range(np.random.default_rng([seed, 1]).integers(moments)):  # not the stream that drew the side
-            if cell.displacement()[2] < 0.012:  # the next decision may reach the floor
+        expert = task.expert(env)
+        for _ in range(np.random.default_rng([seed, 1]).integers(moments)):  # not the stream that drew the secret
+            action = expert.act()
+            if near(cell, action):
                 break
-            obs, *_ = env.step(expert.act())
+            obs, *_ = env.step(action)
         assert cell.peak_force == 0.0
         pictures.append(np.concatenate([obs["camera/scene"], obs["camera/wrist"]], axis=2))
-        hidden.append(SIDES.index(info["hidden"]))
-        far.append(int(cell.model.body("socket").pos[0] > 0.5))
+        hidden.append(secret(cell, info))
+        visible.append(int(far(cell)))
     env.close()
     stack = torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).float() / 255
-    return Looks(stack, torch.tensor(hidden), torch.tensor(far))
+    return Looks(stack, torch.tensor(hidden), torch.tensor(visible))
 
 
 def probe(train: Looks, test: Looks, label: str, classes: int, steps: int) -> int:
@@ -94,10 +113,20 @@ def check(train: Looks, test: Looks, steps: int, visible: float) -> None:
     assert seen > binom.ppf(1 - UNLIKELY, count, 0.5) and seen >= visible * count, f"{seen} of {count}"
 
 
+def look_at_sockets(episodes: int, moments: int, first_seed: int) -> Looks:
+    """What is hidden is the open side."""
+    return look(
+        KeyedSocketTask(), range(first_seed, first_seed + episodes), moments,
+        near=lambda cell, action: cell.displacement()[2] < 0.012,
+        secret=lambda cell, info: SIDES.index(info["hidden"]),
+        far=lambda cell: cell.model.body("socket").pos[0] > 0.5,
+    )
+
+
 def test_sight_guesses_the_open_side_at_chance() -> None:
-    check(look(240, 6, first_seed=0), look(120, 6, first_seed=10_000), steps=150, visible=0.85)
+    check(look_at_sockets(240, 6, first_seed=0), look_at_sockets(120, 6, first_seed=10_000), steps=150, visible=0.85)
 
 
 @pytest.mark.slow
 def test_sight_guesses_the_open_side_at_chance_with_many_pictures() -> None:
-    check(look(1000, 20, first_seed=0), look(500, 20, first_seed=10_000), steps=600, visible=0.9)
+    check(look_at_sockets(1000, 20, first_seed=0), look_at_sockets(500, 20, first_seed=10_000), steps=600, visible=0.9)
