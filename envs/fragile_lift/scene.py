@@ -37,10 +37,11 @@ GRIP_STIFFNESS, GRIP_DAMPING = 600.0, 60.0
 """Of each finger [N/m, N s/m], the damping on top of its joint's: fingers close without a knock, and a change of the
 grip command by 0.01 changes the force by 0.12 N."""
 
-SKIN_STIFFNESS = 10_300.0
-"""Of the object's skin under a pad [N/m], as it follows from `SKIN`."""
+SKIN_STIFFNESS = 1_144.0
+"""Of the object's skin under a pad [N/m], as it follows from `SKIN`. Who looks at the gripper sees its own grip (1.7 mm
+of width for a newton), and no object's secret."""
 
-SKIN = np.array([1800.0, 1.8])
+SKIN = np.array([200.0, 1.8])
 """Stiffness and damping of a contact times its inverse mass give `solref`. Soft and lightly damped, or else sliding
 drives the pads apart; the same for every mass, or else the width of the closed gripper would tell it."""
 
