@@ -146,8 +146,8 @@ def learn(name: str, policy: Any, task: str, steps: int, config: ResidualConfig,
     return model, features
 
 
-def evaluate(model: Any, features: Features, task: str, episodes: int, seed: int) -> Sequence[tuple[bool, float]]:
-    """(success, peak force [N]) of the same held-out episodes that `robot-fb eval` runs."""
+def evaluate(model: Any, features: Features, task: str, episodes: int, seed: int) -> Sequence[tuple[bool, float, str]]:
+    """(success, peak force [N], failure) of the same held-out episodes that `robot-fb eval` runs."""
     env = find_task(task).make()
     base, found = features.policy.base, []
     for episode in range(episodes):
@@ -162,6 +162,6 @@ def evaluate(model: Any, features: Features, task: str, episodes: int, seed: int
             executed = features.policy.combine(plan[:, 0], features.correction(action))[0].astype(np.float32)
             obs, _, terminated, truncated, info = env.step(executed)
             fresh, over = np.zeros(1, bool), terminated or truncated
-        found.append((bool(info["success"]), float(info.get("peak_force", np.nan))))
+        found.append((bool(info["success"]), float(info.get("peak_force", np.nan)), str(info.get("failure", ""))))
     env.close()
     return found

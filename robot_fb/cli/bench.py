@@ -31,12 +31,16 @@ def main(argv: list[str]) -> int:
     if name not in BENCHES:
         raise UnknownNameError(f"unknown benchmark {name!r}", do=closest(name, list(BENCHES)))
     as_json = "--json" in rest
-    document = importlib.import_module(BENCHES[name][0]).run([word for word in rest if word != "--json"])
+    bench = importlib.import_module(BENCHES[name][0])
+    document = bench.run([word for word in rest if word != "--json"])
     if as_json:
         common.emit(document)
         return 0
-    for row in document["rows"]:
-        print("  ".join(f"{key}: {_short(value)}" for key, value in row.items()))
+    if hasattr(bench, "show"):
+        print(bench.show(document))
+    else:
+        for row in document["rows"]:
+            print("  ".join(f"{key}: {_short(value)}" for key, value in row.items()))
     if "--out" not in rest:
         print(f"written to data/benchmarks/{name}.json")
     return 0

@@ -58,6 +58,7 @@ class EvalResult:
             "ci95": list(wilson(wins, count)),
             "peak_force_p95_n": float(np.percentile(forces, 95)) if forces else None,
             "mean_episode_s": float(np.mean([e.seconds for e in self.episodes])),
+            "failures": _count([e.failure or "time" for e in self.episodes if not e.success]),
             "touch": self.job.touch,
             "seed": self.seed,
         }
@@ -106,7 +107,6 @@ def append_eval(run: Path, label: str, result: EvalResult, robot_minutes: float)
     row = {
         **result.to_json(),
         "peak_forces": [round(e.peak_force, 3) for e in result.episodes if math.isfinite(e.peak_force)],
-        "failures": _count([e.failure or "time" for e in result.episodes if not e.success]),
     }
     append_row(run, label, robot_minutes, row)
 

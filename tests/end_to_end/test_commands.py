@@ -104,8 +104,9 @@ def test_rows_of_the_residual_table_in_small(tmp_path, row):
     assert all(each["row"] == row and each["episodes"] == 2 for each in rows)
     if row == "lipschitz":
         assert rows[0]["holds"] and rows[0]["worst_trial_against_base"] <= 0
-    again = robot_fb(*words, "--runs", "r", "--out", "b", "--json", cwd=tmp_path)
+    again = robot_fb(*words, "--runs", "elsewhere", "--out", "b", "--json", cwd=tmp_path)
     assert again.returncode == 0 and json.loads(again.stdout)["rows"] == rows
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_the_readme_names_only_commands_that_exist():
