@@ -11,8 +11,8 @@ from envs.cell import control
 from envs.cell.env import CellEnv, Judgement
 from envs.fragile_lift import scene
 
-TIME_LIMIT = 140
-"""Decisions in an episode: 7 s."""
+TIME_LIMIT = 160
+"""Decisions in an episode: 8 s."""
 
 LIFT = 0.10
 """Height of a lifted object's underside [m]."""

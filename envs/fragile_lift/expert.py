@@ -8,16 +8,16 @@ import numpy as np
 from envs.fragile_lift import scene
 from envs.fragile_lift.env import FragileLiftEnv
 
-GAIN, TOP_SPEED = 0.6, 0.012
+GAIN, TOP_SPEED = 0.8, 0.020
 """Action per metre of error on the way to the object, and its largest size along each axis [m]."""
 
 HOVER, SLOPE = 0.055, 6.0
 """Height above the grasp at which it looks for the middle [m], and how steeply it comes down towards it."""
 
-LIGHT_N = 0.75
+LIGHT_N = 1.1
 """Grip force of the first touch [N]: breaks nothing."""
 
-TIGHTEN_N = 0.2
+TIGHTEN_N = 0.3
 """Growth of the grip force in a decision [N]."""
 
 PULL = 0.4
