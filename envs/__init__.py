@@ -13,7 +13,7 @@ from robot_fb.runtime.headless import choose_backend
 choose_backend()
 
 ENVIRONMENTS = {
-    "robot_fb/FragileLift-v0": ("envs.fragile_lift.env:FragileLiftEnv", 140),
+    "robot_fb/FragileLift-v0": ("envs.fragile_lift.env:FragileLiftEnv", 160),
     "robot_fb/KeyedSocket-v0": ("envs.keyed_socket.env:KeyedSocketEnv", 90),
     "robot_fb/OccludedPeg-v0": ("envs.occluded_peg.env:OccludedPegEnv", 90),
     "robot_fb/PickPlace-v0": ("envs.pick_place.env:PickPlaceEnv", 180),

@@ -14,10 +14,10 @@ GAIN, TOP_SPEED = 0.8, 0.020
 HOVER, SLOPE = 0.055, 6.0
 """Height above the grasp at which it looks for the middle [m], and how steeply it comes down towards it."""
 
-LIGHT_N = 1.1
+LIGHT_N = 1.0
 """Grip force of the first touch [N]: breaks nothing."""
 
-TIGHTEN_N = 0.3
+TIGHTEN_N = 0.25
 """Growth of the grip force in a decision [N]."""
 
 PULL = 0.4

@@ -12,7 +12,7 @@ from envs.cell import control
 MASS, FRICTION = (0.05, 0.4), (0.3, 1.0)
 """Lowest and highest mass [kg] and friction coefficient."""
 
-SLIP_FORCE = (1.2, 4.8)
+SLIP_FORCE = (1.0, 4.0)
 """Only objects are drawn whose slip force [N] is between these: what a correction of a guessed grip can reach."""
 
 CRUSH = 1.6
