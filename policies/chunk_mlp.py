@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from policies.chunked import ChunkedConfig, ChunkedPolicy
+from robot_fb.config import check_range
 from robot_fb.errors import ConfigError
 from robot_fb.types import PolicySpec
 
@@ -31,8 +32,8 @@ class ChunkMlpConfig(ChunkedConfig):
     def __post_init__(self) -> None:
         """Refuses values that cannot work."""
         super().__post_init__()
-        self.at_least(1, "width", "layers")
-        self.at_least(0, "dropout")
+        check_range(self, ("width", "layers"), 1)
+        check_range(self, ("dropout",))
         if not self.dropout < 1:
             raise ConfigError("config key 'dropout'", expected="below 1", found=self.dropout)
 

@@ -14,6 +14,7 @@ from torch import nn
 
 from policies.encoder import EncoderConfig, ObsEncoder
 from policies.normalise import ActionScale
+from robot_fb.config import check_range
 from robot_fb.errors import ConfigError, ObservationError
 from robot_fb.types import ActionChunk, Obs, PolicySpec
 
@@ -35,13 +36,7 @@ class ChunkedConfig:
 
     def __post_init__(self) -> None:
         """Refuses values that cannot work."""
-        self.at_least(0, "blend_steps", "guide")
-
-    def at_least(self, low: float, *names: str) -> None:
-        """Raises ConfigError, naming the first of these settings that is below `low`."""
-        for name in names:
-            if not getattr(self, name) >= low:
-                raise ConfigError(f"config key {name!r}", expected=f"at least {low:g}", found=getattr(self, name))
+        check_range(self, ("blend_steps", "guide"))
 
 
 class ChunkedPolicy(nn.Module, ABC):

@@ -12,6 +12,7 @@ from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
 
 from policies.chunked import ChunkedConfig, ChunkedPolicy
 from policies.unet import ChunkUNet
+from robot_fb.config import check_range
 from robot_fb.errors import ConfigError
 from robot_fb.types import PolicySpec
 
@@ -39,7 +40,7 @@ class DiffusionConfig(ChunkedConfig):
     def __post_init__(self) -> None:
         """Refuses values that cannot work."""
         super().__post_init__()
-        self.at_least(1, "run_steps", "train_steps", "noise_samples")
+        check_range(self, ("run_steps", "train_steps", "noise_samples"), 1)
         if self.run_steps > self.train_steps:
             expected = f"at most train_steps, {self.train_steps}"
             raise ConfigError("config key 'run_steps'", expected=expected, found=self.run_steps)

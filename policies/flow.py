@@ -10,6 +10,7 @@ import torch
 
 from policies.chunked import ChunkedConfig, ChunkedPolicy
 from policies.unet import ChunkUNet
+from robot_fb.config import check_range
 from robot_fb.types import PolicySpec
 
 TIME_SCALE = 100.0
@@ -35,7 +36,7 @@ class FlowConfig(ChunkedConfig):
     def __post_init__(self) -> None:
         """Refuses values that cannot work."""
         super().__post_init__()
-        self.at_least(1, "run_steps", "noise_samples")
+        check_range(self, ("run_steps", "noise_samples"), 1)
 
 
 class FlowPolicy(ChunkedPolicy):

@@ -18,6 +18,7 @@ from torch import nn
 from policies.lipschitz import LipschitzLinear, product_of_norms
 from policies.touch import TouchEncoder, alive, contact_gate
 from policies.value import Critic
+from robot_fb.config import check_range
 from robot_fb.errors import ConfigError
 from robot_fb.interfaces import LanePolicy
 from robot_fb.types import ActionChunk, Obs, PolicySpec, StreamSpec, is_touch
@@ -59,12 +60,8 @@ class ResidualPolicyConfig:
 
     def __post_init__(self) -> None:
         """Refuses values that cannot work."""
-        for name in ("width", "touch_dim", "plan_steps", "critics", "critic_width"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"correction setting {name!r}", expected="at least 1", found=getattr(self, name))
-        for name in ("gate_n", "scale", "lipschitz", "doubt"):
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"correction setting {name!r}", expected="at least 0", found=getattr(self, name))
+        check_range(self, ("width", "touch_dim", "plan_steps", "critics", "critic_width"), 1)
+        check_range(self, ("gate_n", "scale", "lipschitz", "doubt"))
 
 
 def proprioception_keys(streams: Mapping[str, StreamSpec]) -> tuple[str, ...]:

@@ -6,9 +6,10 @@ A config never changes itself. Values are checked in `__post_init__` by raising,
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,6 +52,30 @@ def from_mapping(kind: type[C], values: Mapping[str, Any], base: C | None = None
 def to_mapping(config: Any) -> dict[str, Any]:
     """Plain data that `from_mapping` reads back: YAML and JSON take it."""
     return {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config)}
+
+
+def check_range(
+    config: Any, names: Sequence[str], low: float = 0.0, high: float = math.inf, open_low: bool = False
+) -> None:
+    """Refuses settings outside `low` to `high`; for a config's `__post_init__`.
+
+    Args:
+        config: whose attributes are checked.
+        names: of the attributes.
+        low, high: smallest and largest value; an infinite `high` itself is refused.
+        open_low: refuse `low` itself, too.
+
+    Raises:
+        ConfigError: names the first such setting.
+    """
+    expected = f"more than {low:g}" if open_low else f"at least {low:g}"
+    if high < math.inf:
+        expected += f", at most {high:g}"
+    for name in names:
+        value = getattr(config, name)
+        fits = (value > low if open_low else value >= low) and (value <= high and value < math.inf)
+        if not fits:  # a NaN fits nowhere
+            raise ConfigError(f"config key {name!r}", expected=expected, found=value)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from robot_fb import registry
+from robot_fb.config import check_range
 from robot_fb.errors import ConfigError, EpisodeError, RobotFbError
 from robot_fb.training import chunks, seeds
 from robot_fb.training.checkpoint import load_weights
@@ -59,12 +60,8 @@ class BcConfig:
     use: Literal["all", "success"] = "all"
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "lr", "grad_clip"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"config key {name!r}", expected="more than 0", found=getattr(self, name))
-        for name in ("seed", "warmup", "weight_decay"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"config key {name!r}", expected="at least 0", found=getattr(self, name))
+        check_range(self, ("steps", "batch", "lr", "grad_clip"), open_low=True)
+        check_range(self, ("seed", "warmup", "weight_decay"))
         if not 0 <= self.ema_decay < 1:
             raise ConfigError("config key 'ema_decay'", expected="0 to below 1", found=self.ema_decay)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
-from robot_fb.errors import ConfigError
+from robot_fb.config import check_range
 
 
 @dataclass(frozen=True)
@@ -80,21 +79,10 @@ class ResidualConfig:
 
     def __post_init__(self) -> None:
         """Refuses values that cannot work."""
-        for name in ("lanes", "batch", "n_step", "buffer", "actor_every", "eval_episodes"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"residual setting {name!r}", expected="at least 1", found=getattr(self, name))
-        for name in (
-            "bootstrap_steps", "bootstrap_updates", "online_steps", "growth_steps", "prefix_steps", "eval_every",
-            "noise", "bootstrap_noise", "target_noise", "touch_augment_n", "reconstruction", "action_penalty",
-            "force_penalty",
-        ):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"residual setting {name!r}", expected="at least 0", found=getattr(self, name))
-        for name in ("critic_lr", "actor_lr", "updates_per_step"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(f"residual setting {name!r}", expected="more than 0", found=getattr(self, name))
-        if self.bootstrap_steps < 1:
-            raise ConfigError("residual setting 'bootstrap_steps'", expected="at least 1: they measure the scales")
-        for name in ("gamma", "tau", "success_share", "noise_memory", "faults"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"residual setting {name!r}", expected="0 to 1", found=getattr(self, name))
+        check_range(self, ("bootstrap_steps", "lanes", "batch", "n_step", "buffer", "actor_every", "eval_episodes"), 1)
+        check_range(self, (
+            "bootstrap_updates", "online_steps", "growth_steps", "prefix_steps", "eval_every", "noise",
+            "bootstrap_noise", "target_noise", "touch_augment_n", "reconstruction", "action_penalty", "force_penalty",
+        ))
+        check_range(self, ("critic_lr", "actor_lr", "updates_per_step"), open_low=True)
+        check_range(self, ("gamma", "tau", "success_share", "noise_memory", "faults"), high=1)
