@@ -14,19 +14,19 @@ HOVER = 0.010
 SIDEWAYS, DESCENT, LANDING = 0.004, 0.004, 0.0010
 """Largest sideways and downward commands in the air, and the downward one near the post [m]."""
 
-PRESS_N, PRESS_STEPS = 4.0, 9
+PRESS_N, PRESS_STEPS = 3.0, 9
 """Force and length [decisions] of the press that reads the touch."""
 
-SLIDE = 0.003
-"""Sideways command when it corrects [m]: 3 N, of which friction takes about 0.8 N."""
+SLIDE = 0.002
+"""Sideways command when it corrects [m]: 2 N, of which friction takes about 0.6 N."""
 
 BRAKE = 0.0012
 """Distance from the hole below which it slides more slowly [m]."""
 
-TURN = 0.015
+TURN = 0.010
 """Largest change of yaw in a command [rad]."""
 
-INSERT_N = 5.0
+INSERT_N = 4.0
 """Force of the insertion [N]."""
 
 

@@ -16,7 +16,7 @@ from envs import ENVIRONMENTS
 from envs.occluded_peg import env as rules
 from envs.occluded_peg import scene
 from envs.occluded_peg.env import OccludedPegEnv
-from envs.occluded_peg.expert import INSERT_N, PRESS_N, PRESS_STEPS, OccludedPegExpert, action
+from envs.occluded_peg.expert import PRESS_STEPS, OccludedPegExpert, action
 from envs.occluded_peg.search import SpiralSearch, Sweep, capture
 from envs.occluded_peg.task import OccludedPegTask
 from robot_fb.registry import load
@@ -293,8 +293,8 @@ class FeelingPolicy(OccludedPegExpert):
 
     def _correct(self) -> np.ndarray:
         if self._env.aim()[2] < -rules.ENTERED:  # the arm's own height
-            return action(np.zeros(2), INSERT_N, 0.0)
-        return action(-0.003 * np.tanh(self.carried / 0.0012), PRESS_N, 0.0)
+            return action(np.zeros(2), 5.0, 0.0)
+        return action(-0.003 * np.tanh(self.carried / 0.0012), 4.0, 0.0)
 
 
 def test_a_rule_that_only_feels_finds_the_hole(env: gym.Env) -> None:
