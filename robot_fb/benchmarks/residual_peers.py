@@ -71,8 +71,8 @@ def make_vector_env(lanes: Lanes, features: Features, config: ResidualConfig) ->
 
         def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
             step = lanes.receive()
-            penalty = config.force_penalty * np.maximum(step.force - config.force_threshold_n, 0)
-            return self._see(step.obs, step.over), step.reward - penalty, step.over, [{} for _ in range(lanes.count)]
+            reward = step.reward - config.force_cost(step.force, lanes.force_cap_n)
+            return self._see(step.obs, step.over), reward, step.over, [{} for _ in range(lanes.count)]
 
         def close(self) -> None:
             """The lanes are closed by whoever opened them."""

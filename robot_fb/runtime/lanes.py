@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +54,11 @@ class Lanes:
         count: number of lanes.
         seed: lane i starts from `seed + i` and goes on from there.
         options: for the task's `make`, e.g. `ablate`.
+
+    Attributes:
+        streams: what is observed.
+        dt: length of a decision [s].
+        force_cap_n: contact force at which the task's episodes fail [N]; infinite where none does.
     """
 
     def __init__(self, task: str, count: int, seed: int, **options: Any) -> None:
@@ -65,6 +71,8 @@ class Lanes:
         specs: dict[str, StreamSpec] = self._env.get_attr("stream_specs")[0]
         self.streams = specs
         self.dt: float = self._env.get_attr("dt")[0]
+        capped = self._env.call("has_wrapper_attr", "force_cap_n")[0]
+        self.force_cap_n: float = self._env.get_attr("force_cap_n")[0] if capped else math.inf
 
     def __enter__(self) -> Lanes:
         return self

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from robot_fb.config import check_range
 
 
@@ -38,7 +40,8 @@ class ResidualConfig:
         reconstruction: weight of the touch reconstruction in the critic's loss.
         touch_augment_n: size of the random force offset on touch in stage 1 [N].
         action_penalty: weight of the squared correction in the actor's loss.
-        force_penalty, force_threshold_n: reward is lowered by `force_penalty * relu(|F| - threshold)` [1/N, N].
+        force_penalty: reward is lowered by `force_penalty * relu(|F| - threshold)` [1/N].
+        force_threshold_n: that threshold [N]; by default four fifths of the force at which the task's episodes fail.
         buffer: transitions kept.
         eval_every: online steps between trials on episodes of their own; the best policy so far is the run's, and one
             that falls `fall` under the base goes back to the last that did not. 0 for none.
@@ -71,7 +74,7 @@ class ResidualConfig:
     touch_augment_n: float = 3.0
     action_penalty: float = 0.003
     force_penalty: float = 0.1
-    force_threshold_n: float = 12.0
+    force_threshold_n: float | None = None
     buffer: int = 60_000
     eval_every: int = 0
     eval_episodes: int = 100
@@ -86,3 +89,8 @@ class ResidualConfig:
         ))
         check_range(self, ("critic_lr", "actor_lr", "updates_per_step"), open_low=True)
         check_range(self, ("gamma", "tau", "success_share", "noise_memory", "faults"), high=1)
+
+    def force_cost(self, force: np.ndarray, cap_n: float) -> np.ndarray:
+        """By how much contact forces [N] lower the reward, on a task whose episodes fail at `cap_n`."""
+        threshold = 0.8 * cap_n if self.force_threshold_n is None else self.force_threshold_n
+        return self.force_penalty * np.maximum(force - threshold, 0.0)

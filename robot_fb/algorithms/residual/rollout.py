@@ -68,10 +68,10 @@ class Rollout:
         state, action = self._state, self.policy.units(self._action)
         self._obs = step.obs
         self._look(step.obs, step.over)
-        penalty = self.config.force_penalty * np.maximum(step.force - self.config.force_threshold_n, 0)
+        cost = self.config.force_cost(step.force, self.lanes.force_cap_n)
         rows = state | {
             "action": action,
-            "reward": (step.reward - penalty).astype(np.float32),
+            "reward": (step.reward - cost).astype(np.float32),
             "terminated": step.over,
             "kept": self._prefix <= 0,
             "lane": np.arange(self.lanes.count),
