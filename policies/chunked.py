@@ -106,8 +106,20 @@ class ChunkedPolicy(nn.Module, ABC):
         """(embed_dim,) float32: the encoder's feature of one observation."""
         return self.embed_lanes({key: np.asarray(obs[key])[None] for key in self._present(obs)})[0]
 
+    def draw_plans(self, count: int) -> np.ndarray:
+        """(count, horizon, action_dim) plans that the first lane might have made when it made its last one.
+
+        Drawn from a generator of their own: what the policy does next does not depend on whether somebody asked.
+        """
+        with torch.inference_mode():
+            plans = self.eval().sample(self._cond.expand(count, -1), self._spare)
+            return np.clip(self.actions.decode(plans.clamp(-1, 1)).numpy(), self._low, self._high)
+
     def reset_lanes(self, lanes: int, seed: int | None = None) -> None:
         """Forgets the past of all lanes."""
+        self._spare = torch.Generator()
+        self._spare.manual_seed(seed or 0)
+        self._cond = torch.zeros(1, self.encoder.cond_dim)
         self._generator = torch.Generator()
         self._generator.manual_seed(seed) if seed is not None else self._generator.seed()
         self._history: dict[str, np.ndarray] = {}
@@ -143,6 +155,8 @@ class ChunkedPolicy(nn.Module, ABC):
         """New plans for the lanes `due`, faded in over the old ones except where an episode is `fresh`."""
         with torch.inference_mode():
             cond = self.eval().encoder.condition({key: _tensor(past[due]) for key, past in self._history.items()})
+            if due[0] == 0:
+                self._cond = cond[:1]
             plan = self.actions.decode(self.sample(cond, self._generator).clamp(-1, 1)).numpy()
         plan = np.clip(plan, self._low, self._high)
         horizon, count = self.spec.horizon, self.config.blend_steps

@@ -260,6 +260,10 @@ class ResidualPolicy:
         """The summed action, clipped to its bounds; the correction counts `growth[0] * scale` of half the range."""
         return np.clip(base + float(self.head.growth[0]) * self.unit * correction, *self.bounds)
 
+    def draw_plans(self, count: int) -> np.ndarray:
+        """(count, horizon, action_dim) plans that the base might have made when it made its last one."""
+        return self.base.draw_plans(count)  # type: ignore[attr-defined]
+
     def embed(self, obs: Obs) -> np.ndarray:
         """What the base sees."""
         return self.base.embed(obs)

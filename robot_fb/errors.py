@@ -68,6 +68,10 @@ class CheckpointError(RobotFbError):
     """A checkpoint that is missing, foreign, unsafe, for another task or of other shapes."""
 
 
+class CalibrationError(RobotFbError):
+    """Calibration data from which no alarm threshold can be had: too few successes, or none that can be used."""
+
+
 class ObservationError(RobotFbError):
     """An observation with a missing key, a wrong shape or a NaN."""
 

@@ -92,6 +92,14 @@ def policy_folder(path: Path) -> Path:
     return inside if inside.is_dir() else path
 
 
+def policy_digest(path: Path | str) -> str:
+    """What tells a saved policy, with all that it builds on, from every other."""
+    folder = policy_folder(Path(path))
+    about = read_about(folder, KIND)
+    own = str(about.get("sha256"))
+    return f"{own}+{policy_digest(folder / BASE)}" if about.get(BASE) is True else own
+
+
 def read_spec(path: Path | str) -> PolicySpec:
     """What a saved policy needs and gives, without loading it."""
     folder = policy_folder(Path(path))

@@ -1,0 +1,1 @@
+"""Failure detection: scores of how unlike a success the present is, and the bands that turn scores into alarms."""
