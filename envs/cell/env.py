@@ -24,6 +24,8 @@ SAMPLES_PER_DECISION = 5
 DT = 0.05
 """Decision period [s]: 25 physics steps of 2 ms, force sampled after every fifth."""
 
+PROGRESS = 0.01
+"""A new best of the potential by less than this is no progress."""
 
 LIMITS: dict[str, Any] = {
     "tcp/pose": 2.0,
@@ -69,6 +71,8 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
     action_names = control.ACTION.names
     force_cap_n = np.inf
     """An episode whose peak contact force passes this fails."""
+    time_limit = 10**9
+    """Decisions in an episode; the task's, as it is registered."""
 
     def __init__(
         self,
@@ -94,6 +98,8 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         self._last = np.zeros(control.ACTION.dim, np.float32)
         self._potential = 0.0
         self.force = self.peak_force = 0.0
+        self.decisions = 0
+        self._best, self._best_at = -np.inf, 0
 
     @abstractmethod
     def build(self, spec: mujoco.MjSpec) -> None:
@@ -105,7 +111,11 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
 
     @abstractmethod
     def judge(self) -> Judgement:
-        """Looks at the state after a decision."""
+        """Looks at the state after a decision; `self.decisions` counts them."""
+
+    def out_of_time(self) -> str:
+        """What went wrong in an episode whose time is up."""
+        return "time"
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Starts an episode; the same seed gives the same episode bit for bit."""
@@ -117,6 +127,8 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         self._wrench.tare(self.data)
         self._sample_wrench()
         self.force = self.peak_force = 0.0
+        self.decisions = 0
+        self._best, self._best_at = -np.inf, 0
         verdict = self.judge()
         self._potential = verdict.potential
         return self._observe(), self._info(verdict)
@@ -138,6 +150,7 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
             self.force = max(self.force, self.contact_force())
         self.peak_force = max(self.peak_force, self.force)
         self._last = action
+        self.decisions += 1
         verdict = self.judge()
         if not verdict.failure and self.peak_force > self.force_cap_n:
             verdict = Judgement(verdict.potential, False, "force cap", verdict.info)
@@ -205,9 +218,17 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         return {key: obs[key] for key in self.stream_specs}
 
     def _info(self, verdict: Judgement) -> dict[str, Any]:
+        """What the log is told. "onset" [s] is when a failure began: the moment that decided it or, where time ran
+        out, the last progress."""
+        if verdict.potential > self._best + PROGRESS:
+            self._best, self._best_at = verdict.potential, self.decisions
+        failure, began = verdict.failure, self.decisions
+        if not failure and not verdict.success and self.decisions >= self.time_limit:
+            failure, began = self.out_of_time(), self._best_at
         return {
             "success": verdict.success,
-            "failure": verdict.failure,
+            "failure": failure,
+            "onset": began * self.dt if failure else None,
             "force": self.force,
             "peak_force": self.peak_force,
             **verdict.info,

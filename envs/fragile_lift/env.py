@@ -44,11 +44,12 @@ class FragileLiftEnv(CellEnv):
     - "not lifted": none of these, but time was up.
     """
 
+    time_limit = TIME_LIMIT
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.mass, self.friction = 0.1, 0.5
         self.slip = 0.0
-        self._decisions = 0
         self._place = np.zeros(2)
         self._grasp_depth: float | None = None
         self._in_the_air = False
@@ -65,7 +66,7 @@ class FragileLiftEnv(CellEnv):
         rng = self.np_random
         self.mass, self.friction = scene.draw_hidden(rng)
         scene.set_hidden(self.model, self.data, self.mass, self.friction)
-        self.slip, self._decisions = 0.0, -1
+        self.slip = 0.0
         self._grasp_depth, self._in_the_air = None, False
         self._place = np.array([0.5, 0.0]) + rng.uniform(-0.03, 0.03, 2)
         start = np.append(self._place + rng.uniform(-0.015, 0.015, 2), scene.GRASP + rng.uniform(0.05, 0.08))
@@ -102,7 +103,6 @@ class FragileLiftEnv(CellEnv):
 
     def judge(self) -> Judgement:
         """Adds up the slip, and asks whether the object is lifted, crushed or lost."""
-        self._decisions += 1
         gripped = bool(self.grip_forces().min() > TOUCH_N)
         self._add_slip(gripped)
         dropped = self._in_the_air and not gripped
@@ -115,9 +115,11 @@ class FragileLiftEnv(CellEnv):
             "crush_force": self.crush_force(),
             "slip": self.slip,
         }
-        if not failure and not success and self._decisions >= TIME_LIMIT:
-            info["failure"] = "not lifted"
         return Judgement(self._progress(gripped), success, failure, info)
+
+    def out_of_time(self) -> str:
+        """Neither lifted nor broken."""
+        return "not lifted"
 
     def _failure(self, dropped: bool) -> str:
         body = self.data.body("object")

@@ -11,6 +11,9 @@ from envs.cell import boxes, control
 from envs.cell.env import CellEnv, Judgement
 from envs.keyed_socket import scene
 
+TIME_LIMIT = 90
+"""Decisions in an episode: 4.5 s."""
+
 SIDES = ("+x", "+y", "-x", "-y")
 DIRECTIONS = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], float)
 
@@ -38,6 +41,7 @@ class KeyedSocketEnv(CellEnv):
     """
 
     force_cap_n = 15.0
+    time_limit = TIME_LIMIT
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -87,6 +91,10 @@ class KeyedSocketEnv(CellEnv):
             failure = "missed the socket"
         info = {"hidden": SIDES[self._side], "commitments": self._commitments}
         return Judgement(self._progress(offset, along), seated and not failure, failure, info)
+
+    def out_of_time(self) -> str:
+        """Not seated."""
+        return "not seated"
 
     def _count_commitments(self, offset: np.ndarray) -> None:
         inside = offset[2] < (scene.LIP_BOTTOM - scene.FLOOR) * 1e-3

@@ -58,6 +58,7 @@ class OccludedPegEnv(CellEnv):
     """
 
     force_cap_n = 12.0
+    time_limit = TIME_LIMIT
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -65,7 +66,6 @@ class OccludedPegEnv(CellEnv):
         self.hidden = np.zeros(3)
         self.touched = False
         self.drag = 0.0
-        self._decisions = 0
         self._last_tip = np.zeros(2)
 
     def build(self, spec: mujoco.MjSpec) -> None:
@@ -80,7 +80,7 @@ class OccludedPegEnv(CellEnv):
         """Draws how the peg sits, the post's place and the start of the arm (±15 mm aside, 25 to 40 mm above)."""
         rng = self.np_random
         self.hidden = rng.uniform(-1.0, 1.0, 3) * [OFFSET, OFFSET, TURN]
-        self.touched, self.drag, self._decisions = False, 0.0, -1
+        self.touched, self.drag = False, 0.0
         centre = np.array([0.5, 0.0]) + PLACES * rng.choice([-1.0, 1.0], 2)
         self.model.body("post").pos[:2] = centre
         self.model.body("peg").pos[:2] = self.hidden[:2]
@@ -109,16 +109,17 @@ class OccludedPegEnv(CellEnv):
 
     def judge(self) -> Judgement:
         """Adds up the drag, and asks whether the tip is in the hole or has no attempt left."""
-        self._decisions += 1
         tip = self.tip()
         self._add_drag(tip)
         failure = self._failure(tip)
         success = not failure and bool(tip[2] < -DEPTH)
         x, y, yaw = (round(float(value), 6) for value in self.hidden)
         info = {"hidden": {"x": x, "y": y, "yaw": yaw}, "drag": self.drag}
-        if not failure and not success and self._decisions >= TIME_LIMIT:
-            info["failure"] = "jammed" if tip[2] < -ENTERED else "not inserted"
         return Judgement(self._progress(tip), success, failure, info)
+
+    def out_of_time(self) -> str:
+        """How far it came."""
+        return "jammed" if self.tip()[2] < -ENTERED else "not inserted"
 
     def _hole(self) -> np.ndarray:
         return self.data.body("post").xpos + np.array([0.0, 0.0, scene.POST_TOP * 1e-3])

@@ -49,14 +49,16 @@ class PickPlaceEnv(CellEnv):
     `info` gives "target" (its colour), "event" (a kind of failure at the decision at which it happens, else empty),
     "events" (all so far, as (time [s], kind)) and "failure" (the kind in force, else empty). `failure.FailureWatch`
     defines the kinds; an episode without success always ends with one of them. No failure but a block out of reach
-    ends an episode early.
+    ends an episode early. "onset" [s] is when that one happened.
     """
+
+    time_limit = TIME_LIMIT
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._target = "red"
         self._watch = FailureWatch()
-        self._decisions, self._rested = 0, 0
+        self._rested = 0
         self._geoms = {name: self.model.geom(name).id for name in (*scene.BLOCKS, "left_pad", "right_pad")}
 
     def build(self, spec: mujoco.MjSpec) -> None:
@@ -67,7 +69,7 @@ class PickPlaceEnv(CellEnv):
     def place(self) -> None:
         """Draws the colours, the places and turns of blocks and plate, and the start of the open gripper."""
         rng = self.np_random
-        self._watch, self._decisions, self._rested = FailureWatch(), -1, 0
+        self._watch, self._rested = FailureWatch(), 0
         colours = rng.permutation(list(scene.COLOURS))
         self._target = str(colours[0])
         scene.paint(self.model, self._target, str(colours[1]))
@@ -124,7 +126,6 @@ class PickPlaceEnv(CellEnv):
 
     def judge(self) -> Judgement:
         """Asks whether the target is placed, and watches for failures."""
-        self._decisions += 1
         gripped, above, open_ = self.grips(), self.above_plate(), self.width() > OPEN_WIDTH
         slow = np.linalg.norm(self.data.joint("target").qvel[:3]) < RESTING_SPEED
         rests = above < RESTING_HEIGHT and slow and open_ and not gripped
@@ -133,7 +134,7 @@ class PickPlaceEnv(CellEnv):
         potential = self._progress(gripped, above)
         event = self._watch.look(
             Glimpse(
-                t=self._decisions * self.dt,
+                t=self.decisions * self.dt,
                 width=self.width(),
                 grips_target=gripped,
                 grips_distractor=self.grips("distractor"),
@@ -141,11 +142,12 @@ class PickPlaceEnv(CellEnv):
                 above_plate=above,
                 potential=potential,
                 out_of_reach=gone,
-                last=self._decisions >= TIME_LIMIT and not success,
+                last=self.decisions >= TIME_LIMIT and not success,
             )
         )
         failure = "" if success else self._watch.kind
         info = {"target": self._target, "event": event, "events": tuple(self._watch.events), "failure": failure}
+        info["onset"] = self._watch.since if failure else None
         return Judgement(potential, success, failure if gone else "", info)
 
     def _out_of_reach(self) -> bool:

@@ -67,11 +67,13 @@ class FailureWatch:
     Attributes:
         events: every event so far, as (time [s], kind).
         kind: the earliest failure that is still in force, the one that what follows came from; empty if none is.
+        since: when that failure happened [s].
     """
 
     def __init__(self) -> None:
         self.events: list[tuple[float, Kind]] = []
         self.kind: Kind | Literal[""] = ""
+        self.since = 0.0
         self._may_miss = True
         self._gripped_target = self._gripped_wrong = self._carried = False
         self._best, self._best_t = -np.inf, 0.0
@@ -86,7 +88,8 @@ class FailureWatch:
             self._best, self._best_t = now.potential, now.t
         if kind:
             self.events.append((now.t, kind))
-            self.kind = self.kind or kind
+            if not self.kind:
+                self.kind, self.since = kind, now.t
         return kind
 
     def _event(self, now: Glimpse, progress: bool) -> Kind | Literal[""]:
