@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 import tyro
 
@@ -30,6 +31,7 @@ class EvalArgs:
         episodes: how many.
         touch: live, none, delayed, shuffled, or an ablation such as wrench/wrist=bias:1.0.
         log: store to keep the episodes in.
+        monitor: folder of a failure detector that watches; its scores go into every logged step.
         label: what the evaluation is called in RUN/evals.jsonl and in the report.
         robot_minutes: how long the robot had learned by then, for the report.
         seed: chooses the episodes.
@@ -42,6 +44,7 @@ class EvalArgs:
     episodes: int = 200
     touch: str = "live"
     log: Path | None = None
+    monitor: Path | None = None
     label: str = ""
     robot_minutes: float = 0.0
     seed: int = 7
@@ -59,7 +62,7 @@ def main(argv: list[str]) -> int:
     if args.policy in SCRIPTED and not args.task:
         raise ConfigError(f"--policy {args.policy} needs a --task")
     task = args.task or read_spec(args.policy).task
-    result = run_eval(Job(task, args.policy, args.touch, args.log), args)
+    result = run_eval(Job(task, args.policy, args.touch, args.log, monitor=args.monitor), args)
     if args.json:
         common.emit(result.to_json())
     else:
@@ -88,4 +91,12 @@ def sentence(result: EvalResult) -> str:
         f"({found['success_rate']:.0%}, 95% interval {low:.0%} to {high:.0%}), "
         f"{found['mean_episode_s']:.1f} s an episode"
         + ("" if force is None else f", 95% of peak forces below {force:.1f} N")
+        + (f"; {_alarms(found['monitor'])}" if "monitor" in found else "")
     )
+
+
+def _alarms(found: dict[str, Any]) -> str:
+    """The monitor's figures in words."""
+    caught = "" if found["tpr"] is None else f"caught {found['tpr']:.0%} of {found['failures']} failures"
+    false = "" if found["tnr"] is None else f"{found['false_alarms']} of {found['successes']} successes alarmed"
+    return "monitor: " + ", ".join(part for part in (caught, false) if part)

@@ -14,6 +14,7 @@ VERBS: dict[str, str] = {
     "record": "run an expert or a policy on a task and keep the episodes",
     "train": "train a policy: bc (from episodes) or residual (by touch, on top of a base)",
     "eval": "run a policy on held-out episodes and say how often it succeeds",
+    "monitor": "fit a failure detector to a policy and what it did",
     "episodes": "look into, check, mend, import and play recorded episodes",
     "report": "write one HTML page about one or more runs",
     "bench": "measure what the README claims",

@@ -87,16 +87,15 @@ class Ace(ChunkDetector):
     """Action-chunk entropy (FIPER 2025): how much the plans that might be made now differ, as entropy over bins."""
 
     plans = PLANS
-    BINS, REACH = 20, 3.0
+    BIN = 0.3
 
     def compare(self, before: Glimpse | None, now: Glimpse) -> float:
-        """Mean entropy of each action of each step [nat]."""
+        """Mean entropy of each action of each step [nat], over bins of `BIN` standard deviations."""
         if not len(now.plans):
             return 0.0
-        scaled = np.clip(self._scaled(now.plans), -self.REACH, self.REACH)
-        bins = np.minimum((scaled + self.REACH) * self.BINS / (2 * self.REACH), self.BINS - 1).astype(int)
-        share = (bins[..., None] == np.arange(self.BINS)).mean(axis=0)
-        return float(-(share * np.log(share + TINY)).sum(axis=-1).mean())
+        bins = np.floor(self._scaled(now.plans) / self.BIN)
+        share = (bins[:, None] == bins[None]).mean(axis=1)  # of the plans that fall into the bin of each
+        return float(-np.log(share).mean())
 
 
 class Acc(ChunkDetector):

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from robot_fb.errors import ConfigError, RobotFbError
-from robot_fb.interfaces import Policy, Task
+from robot_fb.interfaces import FailureDetector, Policy, Task
+from robot_fb.runtime.alarm import FirstAlarm
 from robot_fb.runtime.arbiter import PassThrough
 from robot_fb.runtime.expert import ExpertPolicy
 from robot_fb.runtime.gym_robot import GymRobot
@@ -47,6 +48,7 @@ class Job:
         touch: "live", "none", "delayed" or "shuffled"; or any ablation of `envs.ablate`.
         log: store that the episodes go to, or None.
         keep_failures: whether failed episodes stay in the store.
+        monitor: folder of a monitor that watches the policy, or None.
     """
 
     task: str
@@ -54,6 +56,7 @@ class Job:
     touch: str = "live"
     log: Path | None = None
     keep_failures: bool = True
+    monitor: Path | None = None
 
     @property
     def ablate(self) -> str:
@@ -77,6 +80,8 @@ class EpisodeResult:
         failure: the task's word for what went wrong.
         hidden: the task's hidden variable.
         id: of the logged episode, or empty.
+        onset: when the failure began [s], None where nothing failed or the task does not say.
+        alarm: when the monitor first alarmed [s], or None.
     """
 
     seed: int
@@ -88,6 +93,8 @@ class EpisodeResult:
     failure: str = ""
     hidden: str = ""
     id: str = ""
+    onset: float | None = None
+    alarm: float | None = None
 
 
 def run_episodes(
@@ -198,6 +205,7 @@ class _Runner:
             else:
                 self._policy = _fitting(loaded, robot, job)
             self._recorder = _recorder(job)
+            self._monitors = _monitors(job, self._policy)
         except RobotFbError:
             env.close()
             raise
@@ -216,13 +224,14 @@ class _Runner:
             extra={"touch": job.touch},
         )
         source: Source = "expert" if job.by in SCRIPTED else "policy"
-        subscribers = [] if self._recorder is None else [self._recorder]
-        result = run(robot, self._policy, PassThrough(source), {}, subscribers, meta)
+        first = FirstAlarm()
+        subscribers = [first, *([] if self._recorder is None else [self._recorder])]
+        result = run(robot, self._policy, PassThrough(source), self._monitors, subscribers, meta)
         info = result.info
         return EpisodeResult(
             seed, result.success, result.steps, result.steps * robot.dt, result.ret,
             float(info.get("peak_force", float("nan"))), str(info.get("failure", "")), str(info.get("hidden", "")),
-            (self._recorder.last or "") if self._recorder else "",
+            (self._recorder.last or "") if self._recorder else "", info.get("onset"), first.at,
         )
 
 
@@ -251,6 +260,17 @@ def _scripted(job: Job, task: Task, env: Any, spec: PolicySpec) -> Policy:
     if expert is None:
         raise ConfigError(f"task {task.name!r} has no expert", do="record with --by RUN, a trained policy")
     return ExpertPolicy(expert, spec)
+
+
+def _monitors(job: Job, policy: Policy) -> dict[str, FailureDetector]:
+    """The job's monitor by the name that its scores are logged under."""
+    if job.monitor is None:
+        return {}
+    if job.by in SCRIPTED:
+        raise ConfigError("a monitor watches a policy", found=job.by, do="give the run folder that it was fitted for")
+    from robot_fb.runtime.monitor import load_monitor
+
+    return {"monitor": load_monitor(job.monitor, policy, Path(job.by))}
 
 
 def _recorder(job: Job) -> Recorder | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from robot_fb.failure.metrics import Watched, judge
 from robot_fb.runtime.episodes import EpisodeResult, Job, run_episodes
 from robot_fb.runtime.seeds import EVALUATION, SeedRange
 
@@ -61,7 +62,12 @@ class EvalResult:
             "failures": _count([e.failure or "time" for e in self.episodes if not e.success]),
             "touch": self.job.touch,
             "seed": self.seed,
+            **({"monitor": self.watched()} if self.job.monitor else {}),
         }
+
+    def watched(self) -> dict[str, Any]:
+        """How good the monitor's alarms were; see `failure.metrics`."""
+        return judge([Watched(e.success, e.seconds, e.alarm, e.onset) for e in self.episodes])
 
 
 def evaluate(

@@ -17,16 +17,15 @@ from robot_fb.episodes.episode import Episode
 from robot_fb.errors import CalibrationError, CheckpointError, RobotFbError
 from robot_fb.failure.band import Band
 from robot_fb.failure.detector import Detector
+from robot_fb.failure.metrics import Watched
 from robot_fb.failure.trace import Glimpse, Trace, Watch, play_back
 from robot_fb.interfaces import Policy
+from robot_fb.runtime.alarm import ALARM
 from robot_fb.training.checkpoint import policy_digest
 from robot_fb.training.tensors import load_tensors, save_tensors
 from robot_fb.types import ActionChunk, Obs, Step
 
 KIND = "monitor"
-
-ALARM = 1.0
-"""A score above this is an alarm."""
 
 
 class Monitor:
@@ -214,6 +213,14 @@ def trace_of(policy: Policy, episode: Episode, plans: int, seed: int) -> Trace:
         play_back(policy, episode.columns.streams, plans, seed), bool(episode.success),
         float(onset) if onset not in ("", "None") else None, episode.info.get("failure", ""), episode.id,
     )
+
+
+def watched(detector: Detector, trace: Trace, dt: float) -> Watched:
+    """What a calibrated detector makes of an episode with decisions of `dt` [s]."""
+    with _one_thread():
+        out = [detector.excess(reading) > ALARM for reading in detector.run(trace)]
+    alarm = trace.glimpses[out.index(True)].t if True in out else None
+    return Watched(trace.success, len(trace.glimpses) * dt, alarm, trace.onset)
 
 
 @contextmanager

@@ -34,11 +34,11 @@ def test_an_episode_that_stands_still_fails_when_its_time_is_up_from_its_last_pr
 def test_what_ends_an_episode_is_its_onset():
     env = find_task("keyed_socket").make(cameras=False)
     env.reset(seed=0)
-    for step in range(1, 90):
+    steps, terminated = 0, False
+    while not terminated and steps < 90:
         *_, terminated, _, info = env.step(np.array([0.02, 0, -0.01, 0, 1], np.float32))
-        if terminated:
-            break
-    assert terminated and not info["success"] and info["onset"] == pytest.approx(step * DT)
+        steps += 1
+    assert terminated and not info["success"] and info["onset"] == pytest.approx(steps * DT)
     env.close()
 
 
