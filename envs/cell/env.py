@@ -70,7 +70,9 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
     dt = DT
     action_names = control.ACTION.names
     force_cap_n = np.inf
-    """An episode whose peak contact force passes this fails."""
+    """An episode whose peak contact force passes this fails [N]."""
+    careful_n = np.inf
+    """A careful motion stays below this contact force [N]; learners may charge for more."""
     time_limit = 10**9
     """Decisions in an episode; the task's, as it is registered."""
 

@@ -41,6 +41,7 @@ class KeyedSocketEnv(CellEnv):
     """
 
     force_cap_n = 15.0
+    careful_n = 12.0
     time_limit = TIME_LIMIT
 
     def __init__(self, **options: Any) -> None:

@@ -71,7 +71,7 @@ def make_vector_env(lanes: Lanes, features: Features, config: ResidualConfig) ->
 
         def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
             step = lanes.receive()
-            reward = step.reward - config.force_cost(step.force, lanes.force_cap_n)
+            reward = step.reward - config.force_cost(step.force, lanes.careful_n)
             return self._see(step.obs, step.over), reward, step.over, [{} for _ in range(lanes.count)]
 
         def close(self) -> None:

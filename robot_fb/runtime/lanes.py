@@ -58,7 +58,7 @@ class Lanes:
     Attributes:
         streams: what is observed.
         dt: length of a decision [s].
-        force_cap_n: contact force at which the task's episodes fail [N]; infinite where none does.
+        careful_n: contact force that a careful motion on this task stays below [N]; infinite where it does not say.
     """
 
     def __init__(self, task: str, count: int, seed: int, **options: Any) -> None:
@@ -71,8 +71,8 @@ class Lanes:
         specs: dict[str, StreamSpec] = self._env.get_attr("stream_specs")[0]
         self.streams = specs
         self.dt: float = self._env.get_attr("dt")[0]
-        capped = self._env.call("has_wrapper_attr", "force_cap_n")[0]
-        self.force_cap_n: float = self._env.get_attr("force_cap_n")[0] if capped else math.inf
+        says = self._env.call("has_wrapper_attr", "careful_n")[0]
+        self.careful_n: float = self._env.get_attr("careful_n")[0] if says else math.inf
 
     def __enter__(self) -> Lanes:
         return self

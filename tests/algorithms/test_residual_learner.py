@@ -164,9 +164,9 @@ def test_values_that_cannot_work_are_refused():
         ResidualConfig(lanes=0)
 
 
-def test_force_costs_from_four_fifths_of_the_cap_or_from_where_it_is_told():
+def test_force_costs_from_where_the_task_calls_it_careless_or_from_where_it_is_told():
     force = np.array([0.0, 8.0, 11.0])
-    assert ResidualConfig(force_penalty=0.1).force_cost(force, 10.0) == pytest.approx([0.0, 0.0, 0.3])
+    assert ResidualConfig(force_penalty=0.1).force_cost(force, 10.0) == pytest.approx([0.0, 0.0, 0.1])
     told = ResidualConfig(force_penalty=0.1, force_threshold_n=6.0)
     assert told.force_cost(force, 10.0) == pytest.approx([0.0, 0.2, 0.5])
     assert not ResidualConfig().force_cost(force, np.inf).any()

@@ -41,7 +41,7 @@ class ResidualConfig:
         touch_augment_n: size of the random force offset on touch in stage 1 [N].
         action_penalty: weight of the squared correction in the actor's loss.
         force_penalty: reward is lowered by `force_penalty * relu(|F| - threshold)` [1/N].
-        force_threshold_n: that threshold [N]; by default four fifths of the force at which the task's episodes fail.
+        force_threshold_n: that threshold [N]; by default the force that the task calls careful.
         buffer: transitions kept.
         eval_every: online steps between trials on episodes of their own; the best policy so far is the run's, and one
             that falls `fall` under the base goes back to the last that did not. 0 for none.
@@ -90,7 +90,7 @@ class ResidualConfig:
         check_range(self, ("critic_lr", "actor_lr", "updates_per_step"), open_low=True)
         check_range(self, ("gamma", "tau", "success_share", "noise_memory", "faults"), high=1)
 
-    def force_cost(self, force: np.ndarray, cap_n: float) -> np.ndarray:
-        """By how much contact forces [N] lower the reward, on a task whose episodes fail at `cap_n`."""
-        threshold = 0.8 * cap_n if self.force_threshold_n is None else self.force_threshold_n
+    def force_cost(self, force: np.ndarray, careful_n: float) -> np.ndarray:
+        """By how much contact forces [N] lower the reward, on a task that calls less than `careful_n` careful."""
+        threshold = careful_n if self.force_threshold_n is None else self.force_threshold_n
         return self.force_penalty * np.maximum(force - threshold, 0.0)

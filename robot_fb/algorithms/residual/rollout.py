@@ -68,7 +68,7 @@ class Rollout:
         state, action = self._state, self.policy.units(self._action)
         self._obs = step.obs
         self._look(step.obs, step.over)
-        cost = self.config.force_cost(step.force, self.lanes.force_cap_n)
+        cost = self.config.force_cost(step.force, self.lanes.careful_n)
         rows = state | {
             "action": action,
             "reward": (step.reward - cost).astype(np.float32),
