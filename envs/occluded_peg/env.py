@@ -21,7 +21,7 @@ PLACES = 0.02
 """The post is bolted down this far from (0.5, 0) along x and y, to either side [m]. A pixel is 4 to 7 mm wide: sight
 tells the four places apart, and could not find the hole to a millimetre if it were anywhere."""
 
-TOUCHED_N = 1.0
+TOUCHED_N = 0.2
 """Force from which the tip has touched [N]."""
 
 DEPTH = 0.008
