@@ -34,7 +34,7 @@ class ResidualPolicyConfig:
         plan_steps: actions of the base's plan that the actor sees.
         gate_n: contact force at which touch is let through [N]; 0 leaves the gate open.
         scale: share of each action's half range that the correction may add, fully grown.
-        correct_grip: whether the gripper is corrected too (the last action dimension).
+        correct: which part of the action: the arm, the grip, or all of it.
         lipschitz: bound on how fast the correction moves with touch, in its units for each scaled unit of touch; 0 for
             plain layers without a bound.
         dead_off: the base acts alone while a touch sensor is dead. Off for a correction that learned without touch.
@@ -50,7 +50,7 @@ class ResidualPolicyConfig:
     plan_steps: int = 8
     gate_n: float = 1.0
     scale: float = 0.15
-    correct_grip: bool = False
+    correct: Literal["arm", "grip", "all"] = "arm"
     lipschitz: float = 0.0
     dead_off: bool = True
     trust: Literal["always", "lower_bound"] = "always"
@@ -90,10 +90,7 @@ class ResidualHead(nn.Module):
         self.register_buffer("mean", torch.zeros(size))
         self.register_buffer("std", torch.ones(size))
         self.register_buffer("growth", torch.ones(2))
-        mask = torch.ones(self.action_dim)
-        if not config.correct_grip and any("grip" in name for name in spec.action.names):
-            mask[[i for i, name in enumerate(spec.action.names) if "grip" in name]] = 0.0
-        self.register_buffer("mask", mask)
+        self.register_buffer("mask", _mask(spec, config.correct))
         inputs, width = size + config.touch_dim + self.plan_dim, config.width
         self.actor = (
             nn.Sequential(
@@ -157,6 +154,20 @@ class ResidualHead(nn.Module):
         if not self.config.lipschitz:
             raise ConfigError("this correction has no bound", do="train with --policy.lipschitz 1.0, say")
         return self.config.lipschitz * product_of_norms(self.actor) * product_of_norms(self.touch.encode)
+
+
+def _mask(spec: PolicySpec, correct: str) -> torch.Tensor:
+    """(action_dim,) 1 where the correction acts.
+
+    Raises:
+        ConfigError: the grip is to be corrected, and no action is one.
+    """
+    grip = torch.tensor(["grip" in name for name in spec.action.names], dtype=torch.float32)
+    if correct == "all" or (correct == "arm" and not grip.any()):
+        return torch.ones(spec.action.dim)
+    if not grip.any():
+        raise ConfigError("no action is a grip", found=", ".join(spec.action.names) or "unnamed actions")
+    return 1 - grip if correct == "arm" else grip
 
 
 class ResidualPolicy:

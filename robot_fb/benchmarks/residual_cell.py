@@ -24,7 +24,7 @@ from robot_fb.runtime.tasks import find_task
 from robot_fb.training.checkpoint import load_policy
 
 GRIP = ("fragile_lift",)
-"""Tasks on which the correction moves the gripper, too."""
+"""Tasks on which the grip is corrected instead of the arm."""
 
 TRIALS = 8
 """Trials while a row learns."""
@@ -105,6 +105,7 @@ class Cell:
         self.folder = runs / task / base / str(seed)
         self.base_run = self.folder / "base"
         self._known = {key(row) for row in known}
+        self._correct = "grip" if task in GRIP else "arm"
 
     def fill(self, row: str) -> None:
         """Runs what is missing of a row; its figures lie in ROW-TOUCH.json."""
@@ -143,7 +144,7 @@ class Cell:
         words = ["train", "residual", "--base", str(self.base_run), "--out", str(run), "--seed", str(self.seed)]
         words += [word for option in given.items() for word in option]
         words += ["--online-steps", str(steps - int(given["--bootstrap-steps"])), "--eval-every", str(every)]
-        words += ["--eval-episodes", str(self.effort.trial_episodes), *["--policy.correct-grip"] * (self.task in GRIP)]
+        words += ["--eval-episodes", str(self.effort.trial_episodes), "--policy.correct", self._correct]
         _once(run, words)
 
     def _evaluate(self, row: str, what: str, policy: Path, touches: Sequence[str]) -> None:
@@ -172,7 +173,7 @@ class Cell:
         spec = dataclasses.replace(base.spec, obs=env.unwrapped.stream_specs)  # type: ignore[attr-defined]
         env.close()
         scale = 0.1 if name == "ppo" else 0.15
-        policy = kind(base, spec, kind.config_class(scale=scale, correct_grip=self.task in GRIP))
+        policy = kind(base, spec, kind.config_class(scale=scale, correct=self._correct))
         start = time.monotonic()
         model, features = residual_peers.learn(
             name, policy, self.task, self.effort.steps, ResidualConfig(), self.seed, lambda done: None

@@ -213,3 +213,17 @@ def test_a_saved_policy_acts_the_same(tmp_path):
         each.reset_lanes(3, 5)
     fresh = np.ones(3, bool)
     assert np.array_equal(made.act_lanes(observation(3), fresh), again.act_lanes(observation(3), fresh))
+
+
+@pytest.mark.parametrize(("correct", "mask"), [("arm", [1, 1, 0]), ("grip", [0, 0, 1]), ("all", [1, 1, 1])])
+def test_the_part_of_the_action_that_is_corrected_can_be_chosen(correct, mask):
+    action = ActionSpec((-1.0,) * 3, (1.0,) * 3, ("dx [m]", "dy [m]", "grip"))
+    spec = PolicySpec("toy", {"wrench/wrist": StreamSpec((16, 6))}, action, 0.05, 8, 4, embed_dim=2)
+    assert ResidualHead(spec, ResidualPolicyConfig(correct=correct)).mask.tolist() == mask
+
+
+def test_a_grip_that_is_not_there_cannot_be_corrected():
+    spec = PolicySpec("toy", {"wrench/wrist": StreamSpec((16, 6))}, ActionSpec((-1.0,), (1.0,), ("x",)), 0.05, 8, 4)
+    with pytest.raises(ConfigError, match="no action is a grip"):
+        ResidualHead(spec, ResidualPolicyConfig(correct="grip"))
+    assert ResidualHead(spec, ResidualPolicyConfig()).mask.tolist() == [1]
