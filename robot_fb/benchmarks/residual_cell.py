@@ -23,8 +23,10 @@ from robot_fb.runtime.evaluate import TRIAL, read_evals, wilson
 from robot_fb.runtime.tasks import find_task
 from robot_fb.training.checkpoint import load_policy
 
-GRIP = ("fragile_lift",)
-"""Tasks on which the grip is corrected instead of the arm."""
+GRIP = {"--policy.correct": "grip", "--policy.scale": "0.3"}
+OPTIONS: dict[str, dict[str, str]] = {"keyed_socket": {}, "occluded_peg": {}, "fragile_lift": GRIP}
+"""What the correction of a task is allowed to do, where that is not the default: on fragile_lift it moves the grip alone,
+by as much as there is between a weak and a strong one."""
 
 TRIALS = 8
 """Trials while a row learns."""
@@ -105,7 +107,7 @@ class Cell:
         self.folder = runs / task / base / str(seed)
         self.base_run = self.folder / "base"
         self._known = {key(row) for row in known}
-        self._correct = "grip" if task in GRIP else "arm"
+        self._options = OPTIONS.get(task, {})
 
     def fill(self, row: str) -> None:
         """Runs what is missing of a row; its figures lie in ROW-TOUCH.json."""
@@ -140,11 +142,11 @@ class Cell:
     def _train(self, row: str, options: list[str]) -> None:
         run, steps = self.folder / row, self._steps(row)
         every = self.effort.steps // TRIALS
-        given = {"--bootstrap-steps": str(every), **dict(zip(options[::2], options[1::2], strict=True))}
+        given = {**self._options, "--bootstrap-steps": str(every), **dict(zip(options[::2], options[1::2], strict=True))}
         words = ["train", "residual", "--base", str(self.base_run), "--out", str(run), "--seed", str(self.seed)]
         words += [word for option in given.items() for word in option]
         words += ["--online-steps", str(steps - int(given["--bootstrap-steps"])), "--eval-every", str(every)]
-        words += ["--eval-episodes", str(self.effort.trial_episodes), "--policy.correct", self._correct]
+        words += ["--eval-episodes", str(self.effort.trial_episodes)]
         _once(run, words)
 
     def _evaluate(self, row: str, what: str, policy: Path, touches: Sequence[str]) -> None:
@@ -172,8 +174,9 @@ class Cell:
         env = task.make()
         spec = dataclasses.replace(base.spec, obs=env.unwrapped.stream_specs)  # type: ignore[attr-defined]
         env.close()
-        scale = 0.1 if name == "ppo" else 0.15
-        policy = kind(base, spec, kind.config_class(scale=scale, correct=self._correct))
+        scale = float(self._options.get("--policy.scale", 0.15)) * (2 / 3 if name == "ppo" else 1)
+        correct = self._options.get("--policy.correct", "arm")
+        policy = kind(base, spec, kind.config_class(scale=scale, correct=correct))
         start = time.monotonic()
         model, features = residual_peers.learn(
             name, policy, self.task, self.effort.steps, ResidualConfig(), self.seed, lambda done: None
