@@ -58,7 +58,7 @@ class OccludedPegEnv(CellEnv):
     """
 
     force_cap_n = 12.0
-    careful_n = 8.0
+    careful_n = 9.6
     time_limit = TIME_LIMIT
 
     def __init__(self, **options: Any) -> None:

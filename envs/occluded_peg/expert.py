@@ -14,7 +14,7 @@ HOVER = 0.010
 SIDEWAYS, DESCENT, LANDING = 0.004, 0.004, 0.0010
 """Largest sideways and downward commands in the air, and the downward one near the post [m]."""
 
-PRESS_N, PRESS_STEPS = 3.0, 9
+PRESS_N, PRESS_STEPS = 2.2, 9
 """Force and length [decisions] of the press that reads the touch."""
 
 SLIDE = 0.002
@@ -26,7 +26,7 @@ BRAKE = 0.0012
 TURN = 0.010
 """Largest change of yaw in a command [rad]."""
 
-INSERT_N = 4.0
+INSERT_N = 3.0
 """Force of the insertion [N]."""
 
 

@@ -25,8 +25,8 @@ from robot_fb.training.checkpoint import load_policy
 
 GRIP = {"--policy.correct": "grip", "--policy.scale": "0.3"}
 OPTIONS: dict[str, dict[str, str]] = {"keyed_socket": {}, "occluded_peg": {}, "fragile_lift": GRIP}
-"""What the correction of a task is allowed to do, where that is not the default: on fragile_lift it moves the grip alone,
-by as much as there is between a weak and a strong one."""
+"""What the correction of a task may do, where that is not the default: on fragile_lift it moves the grip alone, by as
+much as there is between a weak and a strong one."""
 
 TRIALS = 8
 """Trials while a row learns."""
@@ -142,7 +142,8 @@ class Cell:
     def _train(self, row: str, options: list[str]) -> None:
         run, steps = self.folder / row, self._steps(row)
         every = self.effort.steps // TRIALS
-        given = {**self._options, "--bootstrap-steps": str(every), **dict(zip(options[::2], options[1::2], strict=True))}
+        given = self._options | {"--bootstrap-steps": str(every)}
+        given |= dict(zip(options[::2], options[1::2], strict=True))
         words = ["train", "residual", "--base", str(self.base_run), "--out", str(run), "--seed", str(self.seed)]
         words += [word for option in given.items() for word in option]
         words += ["--online-steps", str(steps - int(given["--bootstrap-steps"])), "--eval-every", str(every)]
