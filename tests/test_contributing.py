@@ -13,7 +13,9 @@ from robot_fb.runtime.arbiter import PassThrough
 from robot_fb.runtime.expert import ExpertPolicy
 from robot_fb.runtime.gym_robot import GymRobot
 from robot_fb.runtime.loop import run
-from robot_fb.types import ActionChunk, EpisodeMeta, PolicySpec, Step
+from robot_fb.runtime.monitor import watched
+from robot_fb.types import EpisodeMeta, PolicySpec
+from tests.failure.conftest import make_trace
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +55,15 @@ def test_the_sensor(examples):
 
 
 def test_the_detector(examples):
-    detector = examples["TooFar"]()
-    assert isinstance(detector, interfaces.FailureDetector)
-    action = np.zeros(1, np.float32)
-    successes = [[Step(0.0, {"position": np.array([x])}, action, action)] for x in (0.5, 1.0)]
-    detector.calibrate(successes, alpha=0.0)
-    chunk = ActionChunk(action[None], 0.05)
-    assert detector.score({"position": np.array([0.9])}, chunk) == 0.0
-    assert detector.score({"position": np.array([3.0])}, chunk) == pytest.approx(2.0)
+    rng = np.random.default_rng(0)
+    detector = examples["TooHard"]()
+    detector.fit([make_trace(rng, True) for _ in range(5)], seed=0)
+    detector.calibrate([make_trace(rng, True) for _ in range(40)], alpha=0.1)
+    alarms = [watched(detector, make_trace(rng, False), dt=0.05).alarm for _ in range(10)]
+    assert all(alarms)
+    other = examples["TooHard"]()
+    other.restore(detector.state())
+    assert other.usual == detector.usual
 
 
 def test_the_feedback_source(examples):

@@ -19,7 +19,8 @@ from robot_fb import registry
 from robot_fb.algorithms.residual.config import ResidualConfig
 from robot_fb.benchmarks import residual_bound, residual_peers
 from robot_fb.benchmarks.common import verb
-from robot_fb.runtime.evaluate import TRIAL, read_evals, wilson
+from robot_fb.runtime.episodes import Job
+from robot_fb.runtime.evaluate import TRIAL, append_eval, evaluate, read_evals, wilson
 from robot_fb.runtime.tasks import find_task
 from robot_fb.training.checkpoint import load_policy
 
@@ -154,10 +155,12 @@ class Cell:
         for touch in touches:
             if self._has(row, touch):
                 continue
-            words = ["eval", "--policy", str(policy), "--task", self.task, "--episodes", str(self.effort.episodes)]
-            found = verb([*words, "--seed", str(100 + self.seed), "--touch", touch])
+            result = evaluate(Job(self.task, str(policy), touch), self.effort.episodes, 100 + self.seed)
+            if policy.is_dir():
+                append_eval(policy, f"touch {touch}", result, 0.0)
+            found, failures = result.to_json(), result.failures()
             kept = {key: found[key] for key in ("episodes", "successes", "success_rate", "ci95", "peak_force_p95_n")}
-            over = sum(found["failures"].get(word, 0) for word in OVER_THE_CAP)
+            over = sum(failures.get(word, 0) for word in OVER_THE_CAP)
             bound = residual_bound.sweep(load_policy(policy), self.task, self.seed) if row == "lipschitz" else {}
             cost = {"minutes": _minutes(policy)} if row != "blind" and row != "base" else {}
             self._write(row, what, touch, {**kept, "over_cap": over, **self._trials(policy), **cost, **bound})

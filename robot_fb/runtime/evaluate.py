@@ -59,11 +59,14 @@ class EvalResult:
             "ci95": list(wilson(wins, count)),
             "peak_force_p95_n": float(np.percentile(forces, 95)) if forces else None,
             "mean_episode_s": float(np.mean([e.seconds for e in self.episodes])),
-            "failures": _count([e.failure or "time" for e in self.episodes if not e.success]),
             "touch": self.job.touch,
             "seed": self.seed,
             **({"monitor": self.watched()} if self.job.monitor else {}),
         }
+
+    def failures(self) -> dict[str, int]:
+        """How many episodes failed in which way."""
+        return _count([e.failure or "time" for e in self.episodes if not e.success])
 
     def watched(self) -> dict[str, Any]:
         """How good the monitor's alarms were; see `failure.metrics`."""
@@ -112,6 +115,7 @@ def append_eval(run: Path, label: str, result: EvalResult, robot_minutes: float)
     """
     row = {
         **result.to_json(),
+        "failures": result.failures(),
         "peak_forces": [round(e.peak_force, 3) for e in result.episodes if math.isfinite(e.peak_force)],
     }
     append_row(run, label, robot_minutes, row)

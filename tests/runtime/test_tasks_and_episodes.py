@@ -100,7 +100,7 @@ def test_evaluation_counts_and_is_noted(tmp_path):
     document = result.to_json()
     assert set(document) == {
         "task", "policy", "episodes", "successes", "success_rate", "ci95", "peak_force_p95_n", "mean_episode_s",
-        "failures", "touch", "seed",
+        "touch", "seed",
     }
     append_eval(tmp_path, "expert", result, 0.0)
     (row,) = read_evals(tmp_path)
