@@ -115,3 +115,28 @@ def test_a_closed_pipe_is_no_error(monkeypatch):
 
     monkeypatch.setattr(tasks, "main", broken)
     assert command.main(["tasks"]) == 0
+
+
+@pytest.mark.timeout(600)
+def test_a_monitor_is_fitted_and_watches(tmp_path, capsys):
+    demos, base, monitor = (str(tmp_path / name) for name in ("demos", "base", "monitor"))
+    task = ["--task", "keyed_socket"]
+    assert record.main([*task, "--episodes", "5", "--out", demos, "--workers", "0"]) == 0
+    words = ["bc", "--data", demos, "--policy", "chunk_mlp", "--steps", "2", "--out", base]
+    assert command.main(["train", *words]) == 0
+    words = ["monitor", "fit", "--policy", base, "--data", demos, "--detector", "pca_kmeans", "--out", monitor]
+    capsys.readouterr()
+    assert command.main([*words, "--alpha", "0.05"]) == 2
+    assert "expected at least 76 in the store; found 5" in capsys.readouterr().err
+    assert command.main([*words, "--alpha", "0.5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["calibrated_on"] == 2
+    log = tmp_path / "log"
+    words = ["--policy", base, "--episodes", "1", "--workers", "0", "--log", str(log), "--monitor", monitor, "--json"]
+    assert eval_verb.main(words) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["monitor"]["successes"] + document["monitor"]["failures"] == 1
+    store = Store(log)
+    episode = store.read(store.query()[0])
+    assert all("monitor" in scores for scores in episode.columns.scores)
+    assert command.main(["eval", "--policy", "expert", *task, "--episodes", "1", "--monitor", monitor]) == 2
+    assert "watches a policy" in capsys.readouterr().err
