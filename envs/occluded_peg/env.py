@@ -30,7 +30,7 @@ DEPTH = 0.008
 ENTERED = 0.0015
 """A tip this far below the top of the post is in the hole, past the chamfer [m]."""
 
-MAX_DRAG = 0.005
+MAX_DRAG = 0.006
 """How far aside the tip may move in all, from its first touch until it is in the chamfer [m]."""
 
 LIFTED = 0.002
@@ -58,7 +58,7 @@ class OccludedPegEnv(CellEnv):
     """
 
     force_cap_n = 12.0
-    careful_n = 9.6
+    careful_n = 9.0
     time_limit = TIME_LIMIT
 
     def __init__(self, **options: Any) -> None:
