@@ -139,8 +139,8 @@ class FragileLiftEnv(CellEnv):
         self._grasp_depth = depth
 
     def _progress(self, gripped: bool) -> float:
-        """0 far away, 0.3 around the object, to 0.5 in a grip of the right strength, 1 lifted in one."""
+        """0 far away, 0.3 around the object, up to 0.5 in a grip between slip and crush force, 1 lifted in one."""
         if not gripped:
             return 0.3 * (1 - min(float(np.linalg.norm(self.offset())) / 0.1, 1.0))
         off = np.log(self.grip_forces().mean() / self.slip_force()) / np.log(scene.CRUSH) - 0.5
-        return 0.3 + 0.2 * float(np.clip(1 - abs(off), 0, 1)) + 0.5 * float(np.clip(self.height() / LIFT, 0, 1))
+        return 0.3 + 0.2 * float(np.clip(1 - 2 * abs(off), 0, 1)) + 0.5 * float(np.clip(self.height() / LIFT, 0, 1))

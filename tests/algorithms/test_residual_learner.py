@@ -170,3 +170,15 @@ def test_force_costs_from_where_the_task_calls_it_careless_or_from_where_it_is_t
     told = ResidualConfig(force_penalty=0.1, force_threshold_n=6.0)
     assert told.force_cost(force, 10.0) == pytest.approx([0.0, 0.2, 0.5])
     assert not ResidualConfig().force_cost(force, np.inf).any()
+
+
+def test_step_sizes_fall_while_the_correction_learns():
+    config = ResidualConfig(online_steps=10, updates_per_step=1.0, bootstrap_updates=2, batch=8, lr_end=0.1)
+    trainer = make(config)
+    rates = []
+    for step in range(12):
+        trainer.stage = "bootstrap" if step < 2 else "online"
+        trainer.step(rows(8))
+        rates.append(trainer.actor_optimiser.param_groups[0]["lr"] / config.actor_lr)
+    assert rates[:3] == [1.0] * 3 and rates[-1] == pytest.approx(1 - 0.9 * 0.9)
+    assert np.diff(rates[2:]) == pytest.approx(np.full(9, -0.09))

@@ -36,6 +36,7 @@ class ResidualConfig:
         gamma: discount of one decision.
         tau: how far target weights move at each critic update.
         critic_lr, actor_lr: Adam's step sizes.
+        lr_end: share of them that is left at the end, reached in a straight line.
         target_noise: noise on target actions (target smoothing), in units of the residual's scale.
         reconstruction: weight of the touch reconstruction in the critic's loss.
         touch_augment_n: size of the random force offset on touch in stage 1 [N].
@@ -69,11 +70,12 @@ class ResidualConfig:
     tau: float = 0.02
     critic_lr: float = 1e-3
     actor_lr: float = 1e-3
+    lr_end: float = 0.1
     target_noise: float = 0.2
     reconstruction: float = 0.1
     touch_augment_n: float = 3.0
     action_penalty: float = 0.003
-    force_penalty: float = 0.1
+    force_penalty: float = 0.2
     force_threshold_n: float | None = None
     buffer: int = 60_000
     eval_every: int = 0
@@ -88,7 +90,7 @@ class ResidualConfig:
             "bootstrap_noise", "target_noise", "touch_augment_n", "reconstruction", "action_penalty", "force_penalty",
         ))
         check_range(self, ("critic_lr", "actor_lr", "updates_per_step"), open_low=True)
-        check_range(self, ("gamma", "tau", "success_share", "noise_memory", "faults"), high=1)
+        check_range(self, ("gamma", "tau", "success_share", "noise_memory", "faults", "lr_end"), high=1)
 
     def force_cost(self, force: np.ndarray, careful_n: float) -> np.ndarray:
         """By how much contact forces [N] lower the reward, on a task that calls less than `careful_n` careful."""

@@ -67,11 +67,20 @@ class ResidualTrainer:
     def step(self, batch: Batch) -> dict[str, float]:
         """One critic update and, online, the actor's share."""
         tensors = {key: torch.as_tensor(value, dtype=torch.float32) for key, value in batch.items()}
+        self._slow_down()
         metrics = self._critic_step(tensors)
         self.updates += 1
         if self.stage == "online" and self.updates % self.config.actor_every == 0:
             metrics |= self._actor_step(tensors)
         return metrics
+
+    def _slow_down(self) -> None:
+        """Lets the step sizes fall in a straight line while the correction learns, so that it comes to rest."""
+        config = self.config
+        online = max(self.updates - config.bootstrap_updates, 0) if self.stage == "online" else 0
+        done = min(online / max(config.online_steps * config.updates_per_step, 1), 1.0)
+        for optimiser, lr in ((self.critic_optimiser, config.critic_lr), (self.actor_optimiser, config.actor_lr)):
+            optimiser.param_groups[0]["lr"] = lr * (1 - done * (1 - config.lr_end))
 
     def _critic_step(self, batch: dict[str, torch.Tensor]) -> dict[str, float]:
         config, head = self.config, self.head
