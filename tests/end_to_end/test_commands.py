@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from robot_fb.cli.main import VERBS
+
 ROOT = Path(__file__).parents[2]
 HELP = [
     ["tasks"], ["record"], ["train", "bc"], ["train", "residual"], ["eval"], ["report"], ["demo"], ["doctor"],
-    ["bench"], ["episodes"],
+    ["bench"], ["episodes"], ["monitor", "fit"],
 ]
 
 
@@ -25,6 +27,7 @@ def robot_fb(*words: str, cwd: Path | None = None, timeout: float = 240) -> subp
 
 @pytest.mark.parametrize("verb", HELP, ids=" ".join)
 def test_every_verb_explains_itself(verb):
+    assert set(VERBS) == {first for first, *_ in HELP}
     done = robot_fb(*verb, "--help")
     assert done.returncode == 0 and len(done.stdout) > 100
 
@@ -112,8 +115,6 @@ def test_rows_of_the_residual_table_in_small(tmp_path, row):
 def test_the_readme_names_only_commands_that_exist():
     text = (ROOT / "README.md").read_text()
     found = re.findall(r"robot-fb ([a-z]+)(?: (bc|residual|speed|log|human|demo|pick_place))?", text)
-    from robot_fb.cli.main import VERBS
-
     assert found and {verb for verb, _ in found} <= set(VERBS)
     lines = [line for line in text.splitlines() if line.startswith("    robot-fb")]
     flags = {flag for line in lines for flag in re.findall(r"--[a-z-]+", line)}
