@@ -24,7 +24,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "bootstrap_steps": 800, "bootstrap_updates": 50, "online_steps": 800, "growth_steps": 400, "eval_every": 400,
         "eval_episodes": 2,
     },
-    "demo": {"eval_every": 6000},
+    "demo": {"online_steps": 22_000, "eval_every": 5_500},
 }
 
 
