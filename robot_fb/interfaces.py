@@ -96,6 +96,10 @@ class Robot(Protocol):
         """What the last `write` led to."""
         ...
 
+    def still(self) -> np.ndarray:
+        """(action_dim,) the action that asks for no motion and keeps the grip."""
+        ...
+
     def stop(self) -> None:
         """Hold still. Safe to call at any time, any number of times."""
         ...
@@ -122,6 +126,19 @@ class Arbiter(Protocol):
 
     def decide(self, proposal: np.ndarray, human: np.ndarray | None, risk: float) -> Decision:
         """Weigh the policy's proposal against a person's command (None when nobody commands)."""
+        ...
+
+
+@runtime_checkable
+class Desk(Protocol):
+    """Where a robot asks for an operator, and hears what operators say."""
+
+    def ask(self, risk: float, reason: str) -> None:
+        """Puts the robot into the queue; asking again changes its risk and not its place. Never blocks."""
+        ...
+
+    def poll(self) -> Sequence[str]:
+        """Events of `runtime.handshake.Event` since the last poll; never blocks."""
         ...
 
 

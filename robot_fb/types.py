@@ -17,10 +17,10 @@ Obs = Mapping[str, np.ndarray]
 [N]; `tcp/pose` (7,) [m, quaternion xyzw]; `tcp/velocity` (6,) [m/s, rad/s]; `gripper/width` (1,) [m];
 `joint/position` (n,) [rad]; `command/last` (action_dim,) as the action."""
 
-Source = Literal["policy", "residual", "human", "blend", "expert", "hold"]
+Source = Literal["policy", "residual", "human", "blend", "expert", "hold", "rewind"]
 """Who decided what was sent to the robot."""
 
-SOURCES: tuple[Source, ...] = ("policy", "residual", "human", "blend", "expert", "hold")
+SOURCES: tuple[Source, ...] = ("policy", "residual", "human", "blend", "expert", "hold", "rewind")
 
 TOUCH_PREFIXES = ("wrench/", "tactile/")
 """Streams that only contact can change; placebo ablations act on these."""
@@ -124,12 +124,14 @@ class Decision:
         source: who decided.
         human_weight: 0 (policy alone) to 1 (human alone).
         reason: a few words for the log and the operator.
+        replan: after this decision the policy forgets the past, and plans from the observation that comes next.
     """
 
     action: np.ndarray
     source: Source
     human_weight: float = 0.0
     reason: str = ""
+    replan: bool = False
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,10 @@ class CellEnv(gym.Env[dict[str, np.ndarray], np.ndarray], ABC):
         done = verdict.success or bool(verdict.failure)
         return self._observe(), reward, done, False, self._info(verdict)
 
+    def still(self) -> np.ndarray:
+        """(5,) the action that asks for no motion and keeps the grip."""
+        return np.append(np.zeros(4, np.float32), self._last[4])
+
     def contact_force(self) -> float:
         """Net force between tool and fixture right now [N]."""
         return float(np.linalg.norm(self.data.sensor("contact_force").data))

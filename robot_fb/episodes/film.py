@@ -16,7 +16,7 @@ from robot_fb.errors import EpisodeError
 HEIGHT, TRACE = 240, 80
 INK, FAINT, PAPER = (40, 40, 40), (200, 200, 200), 255
 COLOURS = {"policy": (31, 119, 180), "residual": (148, 103, 189), "human": (214, 39, 40), "blend": (255, 127, 14),
-           "expert": (44, 160, 44), "hold": (127, 127, 127)}
+           "expert": (44, 160, 44), "hold": (127, 127, 127), "rewind": (23, 190, 207)}
 
 
 def write_film(

@@ -69,5 +69,11 @@ class GymRobot:
         """What the last write led to."""
         return self._outcome
 
+    def still(self) -> np.ndarray:
+        """What the environment's `still` says; zeros within the bounds where it has none."""
+        still = getattr(self.env.unwrapped, "still", None)
+        action = np.zeros(self.action.dim) if still is None else still()
+        return np.clip(action, self.action.low, self.action.high).astype(np.float32)
+
     def stop(self) -> None:
         """Nothing: a simulation moves only while it is stepped."""

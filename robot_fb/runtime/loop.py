@@ -15,6 +15,9 @@ from robot_fb.interfaces import Arbiter, FailureDetector, Policy, Robot, Subscri
 from robot_fb.runtime.guard import check_observation, checked_action, checked_chunk
 from robot_fb.types import EpisodeMeta, Obs, Step, StepOutcome
 
+PLANLESS = ("human", "hold", "rewind")
+"""Decisions in which the policy's plan has no part: one that came too late does not matter to them."""
+
 
 @dataclass(frozen=True)
 class RunResult:
@@ -91,7 +94,7 @@ def run(
             check_observation(obs, robot.streams)
             plan = _plan(policy, monitors, obs, robot.action.dim, paced)
             decision = arbiter.decide(plan.action, human(), max(plan.scores.values(), default=0.0))
-            if plan.stale and decision.source != "human":
+            if plan.stale and decision.source not in PLANLESS:
                 robot.stop()  # nothing new is sent: `executed` stays what was sent last
                 decision, outcome = replace(decision, source="hold"), replace(outcome, reward=0.0)
                 holds += 1
@@ -104,6 +107,8 @@ def run(
             )
             for subscriber in subscribers:
                 subscriber.on_step(step)
+            if decision.replan:
+                policy.reset(meta.seed)
             obs, steps, ret = robot.read(), steps + 1, ret + outcome.reward
             if paced:
                 overruns += not _wait_until(started + steps * robot.dt)

@@ -33,8 +33,14 @@ class Arrays(Protocol):
     def success(self) -> np.ndarray: ...
 
 
+NOBODY = tuple(SOURCES.index(source) for source in ("hold", "rewind"))
+"""Sources of decisions that nobody should learn: the robot waited, or undid what it had done."""
+
+
 class ChunkSource:
-    """Every decision of the chosen episodes as one row, but for those in which the robot held still for want of one.
+    """Every decision of the chosen episodes as one row, but for those in which the robot held still or went back.
+
+    A window never reaches across such a gap: before it and after it are, to a policy, two episodes.
 
     Args:
         arrays: recorded episodes.
@@ -48,9 +54,10 @@ class ChunkSource:
         starts = np.concatenate([[0], ends[:-1]])
         chosen = range(len(ends)) if episodes is None else episodes
         rows = np.concatenate([np.zeros(0, int), *(np.arange(starts[e], ends[e]) for e in chosen)])
-        self.rows = rows[np.asarray(arrays.sources)[rows] != SOURCES.index("hold")]
-        lengths = ends - starts
-        self._start, self._end = np.repeat(starts, lengths), np.repeat(ends, lengths)
+        idle = np.isin(arrays.sources, NOBODY)
+        self.rows = rows[~idle[rows]]
+        breaks = np.union1d(np.flatnonzero(np.diff(idle)) + 1, np.concatenate([[0], ends])).astype(int)
+        self._start, self._end = (np.repeat(side, np.diff(breaks)) for side in (breaks[:-1], breaks[1:]))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -63,7 +70,7 @@ class ChunkSource:
         """The windows at given decisions.
 
         Returns:
-            "obs": streams (n, obs_horizon, ...), the first observation repeated before an episode's start;
+            "obs": streams (n, obs_horizon, ...), the first observation repeated before its start;
             "actions": (n, horizon, action_dim), the last action repeated after its end.
         """
         back = np.arange(1 - self._spec.obs_horizon, 1)

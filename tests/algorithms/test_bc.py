@@ -65,6 +65,18 @@ def test_decisions_in_which_the_robot_was_held_are_not_learned_from(toy_arrays):
     assert chunks.ChunkSource(arrays, spec).rows.tolist() == [0, 2, 3, 4, 6]
 
 
+def test_no_window_reaches_across_a_gap(toy_arrays):
+    arrays = toy_arrays((8,))
+    arrays.sources[[2, 3]] = [SOURCES.index("hold"), SOURCES.index("rewind")]
+    spec = chunks.make_spec(arrays, ("state",), horizon=3, execute=1, obs_horizon=2)
+    source = chunks.ChunkSource(arrays, spec)
+    windows = source.windows(np.array([1, 4]))
+
+    assert source.rows.tolist() == [0, 1, 4, 5, 6, 7]
+    np.testing.assert_array_equal(windows["obs"]["state"], arrays.streams["state"][[[0, 1], [4, 4]]])
+    np.testing.assert_array_equal(windows["actions"], arrays.actions[[[1, 1, 1], [4, 5, 6]]])
+
+
 def test_touch_is_never_read_unless_asked_for(toy_arrays):
     arrays = toy_arrays()
 

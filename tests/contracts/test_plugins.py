@@ -12,6 +12,7 @@ from robot_fb import interfaces, registry
 from robot_fb.episodes.store import Store
 from robot_fb.failure.detector import Detector
 from robot_fb.runtime.arbiter import PassThrough, Takeover
+from robot_fb.runtime.desk import LocalDesk
 from robot_fb.runtime.recorder import Recorder
 from robot_fb.teachers.scripted import ScriptedFeedback
 from robot_fb.types import ActionSpec, EpisodeMeta, PolicySpec, StreamSpec
@@ -102,7 +103,7 @@ def test_detectors(name):
 
 def test_our_own_parts_keep_their_protocols():
     assert isinstance(PassThrough(), interfaces.Arbiter) and isinstance(Takeover(), interfaces.Arbiter)
-    assert isinstance(ScriptedFeedback([]), interfaces.FeedbackSource)
+    assert isinstance(ScriptedFeedback([]), interfaces.FeedbackSource) and isinstance(LocalDesk(), interfaces.Desk)
 
 
 def test_the_log_keeps_its_protocols(tmp_path):
