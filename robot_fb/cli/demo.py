@@ -53,7 +53,7 @@ class DemoArgs:
     task: str = "keyed_socket"
     seed: int = 0
     demonstrations: int = 100
-    steps: int = 1600
+    steps: int = 1200
     episodes: int = 100
     quick: bool = False
     json: bool = False
