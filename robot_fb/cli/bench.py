@@ -15,6 +15,7 @@ BENCHES = {
     "demo": ("robot_fb.benchmarks.demo_seeds", "the demo in three seeds: success by sight, by touch, by false touch"),
     "residual": ("robot_fb.benchmarks.residual", "the correction by touch: its ablations, false touch, faults, peers"),
     "failure": ("robot_fb.benchmarks.failure", "failure detectors on the same rollouts: accuracy, earliness, delay"),
+    "handover": ("robot_fb.benchmarks.handover", "takeovers and hand-backs over a slow link: jumps, snap-backs"),
     "pick_place": ("robot_fb.benchmarks.bases", "a diffusion policy from 200 and from 20 demonstrations"),
 }
 
