@@ -82,3 +82,7 @@ class ActionError(RobotFbError):
 
 class RobotError(RobotFbError):
     """A robot or sensor that cannot be reached, or that refuses."""
+
+
+class ProtocolError(RobotFbError):
+    """A message between the parts of a fleet that is broken, foreign, or of another version."""

@@ -36,13 +36,14 @@ class SharedControl:
     Attributes:
         handshake: where the robot stands.
         alarm: the risk at the last alarm; 0 before the first.
+        reason: of the last alarm, in words.
     """
 
     def __init__(self, robot: Robot, desk: Desk, mix: Mix = takeover) -> None:
-        self.handshake, self.alarm = Handshake(), 0.0
+        self.handshake, self.alarm, self.reason = Handshake(), 0.0, ""
         self._desk, self._mix, self._hold = desk, mix, Hold(robot)
         self._way = Rewind(robot)
-        self._band, self._reason = ALARM, ""
+        self._band = ALARM
 
     def decide(self, proposal: np.ndarray, human: np.ndarray | None, risk: float) -> Decision:
         """What moves the robot now; see `Decision`."""
@@ -65,7 +66,7 @@ class SharedControl:
         """An episode begins with the policy, unless the robot was stopped."""
         if self.handshake.state is not State.STOPPED:
             self.handshake = Handshake()
-        self.alarm, self._band, self._reason = 0.0, ALARM, ""
+        self.alarm, self._band, self.reason = 0.0, ALARM, ""
         self._hold.let_go()
         self._way.on_start(meta)
 
@@ -90,9 +91,9 @@ class SharedControl:
             if shake.happen(event) and event is Event.HANDED_BACK:
                 self._band = max(ALARM, RISING * risk)
         if risk > self._band and shake.happen(Event.ALARMED):
-            self.alarm, self._reason = risk, f"risk {risk:.2f} of 1"
+            self.alarm, self.reason = risk, f"risk {risk:.2f} of 1"
         if shake.state is State.FROZEN:
-            self._desk.ask(risk, self._reason)
+            self._desk.ask(risk, self.reason)
         shake.happen(Event.RELEASED if human is None else Event.GRASPED)
 
     def _said(self) -> Sequence[Event]:
