@@ -23,7 +23,7 @@ TIGHTEN = 1.16
 MARGIN = 1.25
 """Grip force of the lift over the slip force."""
 
-CREEP, CARRY, HASTE = 0.004, 0.06, 4.0
+CREEP, CARRY, HASTE = 0.003, 0.06, 4.0
 """Speed of the lift at the table and at the most [m/s], and how it grows with height [1/s]."""
 
 LAG_S = scene.LIFT_DAMPING / scene.LIFT_STIFFNESS + 0.025

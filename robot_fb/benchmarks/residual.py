@@ -20,7 +20,7 @@ from robot_fb.benchmarks.residual_cell import ABLATIONS, KNOWN, PEERS, Cell, Eff
 from robot_fb.errors import ConfigError
 from robot_fb.registry import closest
 
-BASE_STEPS = {"keyed_socket": 1600, "occluded_peg": 1600, "fragile_lift": 4000}
+BASE_STEPS = {"keyed_socket": 1200, "occluded_peg": 1200, "fragile_lift": 4000}
 """Gradient steps after which a base moves well on a task; a grip takes longer to learn than a direction."""
 
 TASKS = tuple(BASE_STEPS)
