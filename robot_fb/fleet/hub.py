@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from robot_fb.fleet.leases import LIFE_S, Leases
 from robot_fb.fleet.protocol import (
     Beat,
+    Guide,
     Hello,
     Kept,
     Mark,
@@ -212,6 +213,10 @@ class Hub:
             return f"{robot} takes {len(self.members[robot].hello.low)} numbers"
         self._send(robot, command)
         return ""
+
+    def guide(self, robot: str, tired: float) -> None:
+        """The operator who has the robot is a simulated one."""
+        self._send(robot, Guide(tired))
 
     def mark(self, operator: str, robot: str, mark: Mark) -> str:
         """Passes an operator's word about the episode on; returns why not."""

@@ -20,6 +20,7 @@ from robot_fb.fleet import keys
 from robot_fb.fleet.protocol import (
     MAX_BYTES,
     Beat,
+    Guide,
     Hello,
     Kept,
     Mark,
@@ -66,6 +67,9 @@ class Port(Protocol):
     refused: str
     """Why the newest command was refused."""
 
+    guided: float | None
+    """How tired the simulated operator is who has the robot; None: it has not."""
+
     until: int | None
     """Episodes after which none begins; None: no limit."""
 
@@ -107,7 +111,9 @@ class Link:
     """
 
     def __init__(self, hello: Hello, folder: Path, name: str, address: str, store: Store, releases: Path) -> None:
-        self.watched, self.refused, self.until = False, "", None
+        self.watched, self.refused = False, ""
+        self.guided: float | None = None
+        self.until: int | None = None
         self.problem = ""
         self.release: Path | None = None
         self.hello = hello
@@ -201,7 +207,11 @@ class Link:
                     self.problem = message.reason
                     logger.warning("the hub refuses: %s", message.reason)
                 case Said():
+                    if message.event in (Event.GRANTED, Event.LOST, Event.HANDED_BACK):
+                        self.guided = None
                     self._said.put(Event(message.event))
+                case Guide():
+                    self.guided = message.tired
                 case Mark():
                     self._marked.put(message)
                 case Watch():

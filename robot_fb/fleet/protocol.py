@@ -156,6 +156,17 @@ class Steer(Message):
 
 
 @dataclass(frozen=True)
+class Guide(Message):
+    """Hub: the simulated operator has taken the robot; a simulated member moves with the hand that it keeps for this.
+
+    Attributes:
+        tired: 0 rested, 1 tired.
+    """
+
+    tired: float
+
+
+@dataclass(frozen=True)
 class Mark(Message):
     """Hub: what an operator says about the episode; it goes into the log.
 
