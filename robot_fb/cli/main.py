@@ -12,7 +12,7 @@ from robot_fb.registry import closest
 VERBS: dict[str, str] = {
     "tasks": "the tasks that can be run, with their ceilings",
     "record": "run an expert or a policy on a task and keep the episodes",
-    "train": "train a policy: bc (from episodes) or residual (by touch, on top of a base)",
+    "train": "train a policy: bc (from episodes), residual (by touch), intervention (from corrections)",
     "eval": "run a policy on held-out episodes and say how often it succeeds",
     "monitor": "fit a failure detector to a policy and what it did",
     "episodes": "look into, check, mend, import and play recorded episodes",

@@ -1,4 +1,4 @@
-"""`robot-fb train bc|residual`."""
+"""`robot-fb train bc|residual|intervention`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from robot_fb.training.metrics import CsvMetrics, TensorBoardMetrics, read_metri
 from robot_fb.training.mixer import Mixer
 from robot_fb.training.run_folder import RunFolder
 
-USAGE = """usage: robot-fb train bc|residual ... [--help]
+USAGE = """usage: robot-fb train bc|residual|intervention ... [--help]
 
-  bc        learn a policy from recorded episodes (behaviour cloning)
-  residual  learn a tactile correction on top of a base policy"""
+  bc            learn a policy from recorded episodes (behaviour cloning)
+  residual      learn a tactile correction on top of a base policy
+  intervention  let a policy go on learning from what people corrected"""
 
 MAY_CHANGE = ("threads", "log_every", "checkpoint_every", "data", "out")
 """Options that a resumed run may change: they do not change what is learned (the folders may have moved)."""
@@ -83,7 +84,11 @@ def main(argv: list[str]) -> int:
         from robot_fb.cli import train_residual
 
         return train_residual.main(argv[1:])
-    raise ConfigError(f"unknown algorithm {argv[0]!r}", do=closest(argv[0], ["bc", "residual"]))
+    if argv[0] == "intervention":
+        from robot_fb.cli import train_intervention
+
+        return train_intervention.main(argv[1:])
+    raise ConfigError(f"unknown algorithm {argv[0]!r}", do=closest(argv[0], ["bc", "residual", "intervention"]))
 
 
 def train_bc(argv: list[str]) -> int:
@@ -91,32 +96,43 @@ def train_bc(argv: list[str]) -> int:
     argv = _config_of_resumed_run(argv)
     kind = _arguments_for(_policy_name(argv))
     args = common.parse(kind, argv, "robot-fb train bc", PRESETS)
-    torch.set_num_threads(args.threads or _cores())
+    torch.set_num_threads(args.threads or cores())
     settings = {key: value for key, value in to_mapping(args).items() if key not in ("resume", "json")}
     arrays = _load(args)
     trainer, source = bc.prepare(arrays, args, args.model)
     run = RunFolder.resume(args.out, settings, MAY_CHANGE) if args.resume else RunFolder.create(args.out, settings)
     mixer = Mixer({"episodes": source}, args.batch, seed=args.seed)
     start = load_checkpoint(trainer, mixer, run.checkpoints) if args.resume else 0
-    _fit(args, run, trainer, mixer, start)
+    fit_run(f"train {args.policy}", run, trainer, mixer, start, args)
     _report(args, run, len(source), len(arrays.metas))
     return 0
 
 
-def _fit(args: Any, run: RunFolder, trainer: bc.BcTrainer, mixer: Mixer, start: int) -> None:
+def fit_run(
+    what: str, run: RunFolder, trainer: bc.BcTrainer, mixer: Mixer, start: int, args: Any
+) -> None:
+    """Trains in a run folder, with a bar, metrics and checkpoints; Ctrl-C says how to go on.
+
+    Args:
+        what: is trained, for the bar.
+        run: of a `train` verb.
+        trainer, mixer: learn from each other.
+        start: steps done in an earlier run.
+        args: with `steps`, `log_every`, `checkpoint_every`.
+    """
     writers = [CsvMetrics(run.metrics, start), TensorBoardMetrics(run.tensorboard, start)]
     with common.progress() as bar:
         callbacks = [
             LogMetrics(writers, args.log_every),
             SaveCheckpoints(trainer, mixer, run.checkpoints, args.checkpoint_every, run.policy),
-            ShowProgress(bar, f"train {args.policy}"),
+            ShowProgress(bar, what),
         ]
         try:
             fit(trainer, mixer, callbacks, args.steps, start)
         except KeyboardInterrupt:
             bar.stop()
             print(f"stopped at step {trainer.steps_done} of {args.steps}; a checkpoint is saved", file=sys.stderr)
-            print(f"go on with: robot-fb train bc --out {args.out} --resume", file=sys.stderr)
+            print("go on with the same command and --resume", file=sys.stderr)
             raise
 
 
@@ -184,5 +200,6 @@ def _value(argv: list[str], flag: str) -> str | None:
     return None
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

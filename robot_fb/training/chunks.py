@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -61,6 +62,16 @@ class ChunkSource:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def only(self, chosen: np.ndarray) -> ChunkSource:
+        """The same windows, drawn at fewer decisions.
+
+        Args:
+            chosen: (decisions,) bool, over all episodes.
+        """
+        found = copy.copy(self)
+        found.rows = self.rows[chosen[self.rows]]
+        return found
 
     def sample(self, rng: np.random.Generator, n: int) -> dict[str, Any]:
         """`n` windows, drawn evenly; see `windows`."""

@@ -69,6 +69,25 @@ class Mixer:
         seeds.restore_rng(self._rng, state["rng"])
 
 
+class Together:
+    """Several sources as one: every row of each is as likely as any other.
+
+    Args:
+        sources: with a length each.
+    """
+
+    def __init__(self, sources: Sequence[Any]) -> None:
+        self._sources = [source for source in sources if len(source)]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._sources))
+
+    def sample(self, rng: np.random.Generator, n: int) -> Batch:
+        """`n` rows."""
+        counts = rng.multinomial(n, np.array([len(source) for source in self._sources]) / len(self))
+        return join([source.sample(rng, int(k)) for source, k in zip(self._sources, counts, strict=True) if k])
+
+
 def split(total: int, shares: Sequence[float]) -> list[int]:
     """`total` in whole numbers by shares (largest remainders): `split(5, [1, 1]) == [3, 2]`."""
     exact = np.asarray(shares, float) * total / np.sum(shares)
