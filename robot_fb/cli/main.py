@@ -15,6 +15,7 @@ VERBS: dict[str, str] = {
     "train": "train a policy: bc (from episodes), residual (by touch), intervention (from corrections)",
     "eval": "run a policy on held-out episodes and say how often it succeeds",
     "monitor": "fit a failure detector to a policy and what it did",
+    "fleet": "many robots, one operator, and a policy that learns from every correction",
     "episodes": "look into, check, mend, import and play recorded episodes",
     "report": "write one HTML page about one or more runs",
     "bench": "measure what the README claims",

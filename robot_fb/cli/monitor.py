@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import numpy as np
 import tyro
 
 from robot_fb import registry
@@ -16,7 +15,7 @@ from robot_fb.failure.band import needed
 from robot_fb.failure.metrics import judge
 from robot_fb.failure.trace import Trace
 from robot_fb.registry import closest
-from robot_fb.runtime.monitor import Monitor, save_monitor, trace_of, watched
+from robot_fb.runtime.monitor import fit_monitor, read_own, save_monitor, watched
 from robot_fb.training.checkpoint import load_policy, policy_folder
 
 ACTIONS = ("fit",)
@@ -62,31 +61,24 @@ def main(argv: list[str]) -> int:
 
 def fit(args: FitArgs) -> int:
     """Fits, calibrates, saves, and says what the detector makes of the failures that it learned from."""
-    detector = registry.load("detectors", args.detector)()
+    plans = registry.load("detectors", args.detector)().plans
     policy = load_policy(args.policy)
-    traces = read_traces(args, policy, detector.plans)
-    good = [trace for trace in traces if trace.success]
-    order = np.random.default_rng(args.seed).permutation(len(good))
-    kept_back = [good[i] for i in order[: len(good) // 2]]
-    learned = [good[i] for i in order[len(good) // 2 :]] + [trace for trace in traces if not trace.success]
-    with common.progress() as bar:
-        task = bar.add_task(f"fit {args.detector}", total=2)
-        detector.fit(learned, args.seed)
-        bar.advance(task)
-        detector.calibrate(kept_back, args.alpha, args.seed)
-        bar.advance(task)
+    traces = read_traces(args, policy, plans)
+    with common.stderr.status(f"fit {args.detector}"):
+        monitor, kept_back = fit_monitor(policy, traces, args.detector, args.alpha, args.seed)
     about = {"alpha": args.alpha, "seed": args.seed, "data": str(args.data)}
-    save_monitor(args.out, Monitor(policy, detector), policy_folder(args.policy), about)
+    save_monitor(args.out, monitor, policy_folder(args.policy), about)
+    seen = [watched(monitor.detector, trace, policy.spec.dt) for trace in traces]
     found = {
-        "monitor": str(args.out), "detector": args.detector, "alpha": args.alpha, "fitted_on": len(learned),
-        "calibrated_on": len(kept_back), **judge([watched(detector, trace, policy.spec.dt) for trace in traces]),
+        "monitor": str(args.out), "detector": args.detector, "alpha": args.alpha,
+        "fitted_on": len(traces) - kept_back, "calibrated_on": kept_back, **judge(seen),
     }
     if args.json:
         common.emit(found)
     else:
         caught = f"{found['tpr']:.0%} of {found['failures']} failures" if found["failures"] else "no failure to look at"
         print(
-            f"{args.detector}, alpha {args.alpha:g}, band from {len(kept_back)} successes; on the episodes that it was "
+            f"{args.detector}, alpha {args.alpha:g}, band from {kept_back} successes; on the episodes that it was "
             f"fitted to it catches {caught}: {args.out}"
         )
     return 0
@@ -111,7 +103,4 @@ def read_traces(args: FitArgs, policy: object, plans: int) -> list[Trace]:
             do="record more, or raise --alpha",
         )
     with common.progress() as bar:
-        return [
-            trace_of(policy, store.read(id), plans, args.seed + i)  # type: ignore[arg-type]
-            for i, id in enumerate(bar.track(ids, description="what the policy saw"))
-        ]
+        return read_own(store, policy, ids, plans, args.seed, lambda ids: bar.track(ids, description="read"))

@@ -12,7 +12,7 @@ import numpy as np
 
 from robot_fb.fleet.link import Port
 from robot_fb.fleet.protocol import Hello, Mark, Picture, Request, Status
-from robot_fb.interfaces import EpisodeStore, FailureDetector, Policy, Robot
+from robot_fb.interfaces import EpisodeStore, FailureDetector, Policy, Robot, Subscriber
 from robot_fb.runtime.handshake import Event
 from robot_fb.runtime.loop import RunResult, run
 from robot_fb.runtime.recorder import Recorder
@@ -165,13 +165,21 @@ class Member:
         self._reporter.watch(self.control)
         self.recorder = Recorder(store, feedback=Marks(port))
 
-    def episode(self, seed: int | None, max_steps: int | None = None) -> RunResult:
-        """Runs and logs one episode."""
+    def episode(
+        self, seed: int | None, max_steps: int | None = None, listeners: Sequence[Subscriber] = ()
+    ) -> RunResult:
+        """Runs and logs one episode.
+
+        Args:
+            seed: of the reset.
+            max_steps: decisions at most.
+            listeners: are told of it, too.
+        """
         robot = self._robot
         meta = EpisodeMeta(self._task, self._by, robot.streams, robot.action, robot.dt, seed, self.name)
         return run(
             robot, self.crew.policy, self.control, self.crew.monitors,
-            [self.control, self._reporter, self.recorder], meta,
+            [self.control, self._reporter, self.recorder, *listeners], meta,
             human=self._human, max_steps=max_steps, paced=self._paced,
         )
 

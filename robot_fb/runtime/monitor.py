@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import torch
 
 from robot_fb import registry
 from robot_fb.episodes.episode import Episode
+from robot_fb.episodes.store import Store
 from robot_fb.errors import CalibrationError, CheckpointError, RobotFbError
-from robot_fb.failure.band import Band
+from robot_fb.failure.band import Band, needed
 from robot_fb.failure.detector import Detector
 from robot_fb.failure.metrics import Watched
 from robot_fb.failure.trace import Glimpse, Trace, Watch, play_back
@@ -23,9 +24,11 @@ from robot_fb.interfaces import Policy
 from robot_fb.runtime.alarm import ALARM
 from robot_fb.training.checkpoint import policy_digest
 from robot_fb.training.tensors import load_tensors, save_tensors
-from robot_fb.types import ActionChunk, Obs, Step
+from robot_fb.types import SOURCES, ActionChunk, Obs, Step
 
 KIND = "monitor"
+
+PERSON = tuple(SOURCES.index(source) for source in ("human", "blend"))
 
 
 class Monitor:
@@ -141,6 +144,37 @@ class Beside:
                 return
 
 
+def fit_monitor(policy: Policy, traces: Sequence[Trace], name: str, alpha: float, seed: int) -> tuple[Monitor, int]:
+    """A detector fitted to what a policy did. Half of the successes, drawn by the seed, are kept back for the band.
+
+    Args:
+        policy: that is watched.
+        traces: of its episodes, successes and failures.
+        name: of the detector.
+        alpha: share of successes that may alarm.
+        seed: of the split and of what is learned.
+
+    Returns:
+        The monitor, and how many successes were kept back.
+
+    Raises:
+        CalibrationError: too few successes for alpha.
+    """
+    good = [trace for trace in traces if trace.success]
+    least = 2 * needed(alpha)
+    if len(good) < least:
+        raise CalibrationError(
+            f"too few successes for an alpha of {alpha:g}", expected=f"at least {least}", found=len(good),
+            do="record more, or raise --alpha",
+        )
+    order = np.random.default_rng(seed).permutation(len(good))
+    learned = [good[i] for i in order[len(good) // 2 :]] + [trace for trace in traces if not trace.success]
+    detector: Detector = registry.load("detectors", name)()
+    detector.fit(learned, seed)
+    detector.calibrate([good[i] for i in order[: len(good) // 2]], alpha, seed)
+    return Monitor(policy, detector), len(good) // 2
+
+
 def save_monitor(folder: Path, monitor: Monitor, policy: Path, about: dict[str, Any]) -> None:
     """Writes a monitor so that `load_monitor` gives it back.
 
@@ -213,6 +247,28 @@ def trace_of(policy: Policy, episode: Episode, plans: int, seed: int) -> Trace:
         play_back(policy, episode.columns.streams, plans, seed), bool(episode.success),
         float(onset) if onset not in ("", "None") else None, episode.info.get("failure", ""), episode.id,
     )
+
+
+def read_own(
+    store: Store, policy: Any, ids: Sequence[str], plans: int, seed: int = 0,
+    track: Callable[[Iterable[str]], Iterable[str]] = lambda ids: ids,
+) -> list[Trace]:
+    """The traces of episodes, but for those in which a person had a hand: they show nothing of how the policy ends.
+
+    Args:
+        store: of the episodes.
+        policy: that was at work.
+        ids: of the episodes.
+        plans: that the detector looks at, see `failure.detector`.
+        seed: of the plans.
+        track: shows progress.
+    """
+    found = []
+    for i, id in enumerate(track(ids)):
+        episode = store.read(id)
+        if not np.isin(episode.columns.sources, PERSON).any():
+            found.append(trace_of(policy, episode, plans, seed + i))
+    return found
 
 
 def watched(detector: Detector, trace: Trace, dt: float) -> Watched:
