@@ -24,8 +24,15 @@ HOVER = LIP + 0.018
 """Height of the foot above the socket's floor while it looks for the centre [m]."""
 
 
+BESIDE = (0.0045, 0.011)
+"""A foot that rests so far off the centre, and so far above the floor [m], rests on the lip or the funnel."""
+
+LIFT = 0.006
+"""Upward command to come off the lip [m]."""
+
+
 class KeyedSocketExpert:
-    """Centre above the opening, lower until the foot rests, press, slide to the open side while pressing."""
+    """Come off the lip if something left the foot there; centre above the opening, lower until the foot rests, press, slide to the open side while pressing."""
 
     def __init__(self, env: gym.Env) -> None:
         self._env: KeyedSocketEnv = env.unwrapped  # type: ignore[assignment]
@@ -38,7 +45,11 @@ class KeyedSocketExpert:
     def act(self) -> np.ndarray:
         """(5,) action for this tick."""
         offset = self._env.displacement()
-        if self._pressed == 0 and self._env.contact_force() < 1.0:
+        touches = self._env.contact_force() >= 1.0
+        if touches and offset[2] > BESIDE[1] and np.abs(offset[:2]).max() > BESIDE[0]:
+            self._pressed = 0
+            return np.array([0.0, 0.0, LIFT, 0.0, 1.0], np.float32)
+        if self._pressed == 0 and not touches:
             return self._approach(offset)
         self._pressed += 1
         return self._press(offset)
