@@ -15,7 +15,7 @@ from robot_fb.cli.main import VERBS
 ROOT = Path(__file__).parents[2]
 HELP = [
     ["tasks"], ["record"], ["train", "bc"], ["train", "residual"], ["eval"], ["report"], ["demo"], ["doctor"],
-    ["bench"], ["episodes"], ["monitor", "fit"],
+    ["bench"], ["episodes"], ["monitor", "fit"], ["fleet"], ["train", "intervention"],
 ]
 
 

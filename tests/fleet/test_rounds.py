@@ -20,7 +20,7 @@ from robot_fb.runtime.episodes import Job, run_episodes
 from robot_fb.training.checkpoint import save_policy
 from robot_fb.types import SOURCES
 
-TASK = "keyed_socket"
+TASK = "pick_place"
 
 
 @pytest.fixture(scope="module")
