@@ -32,7 +32,10 @@ LIFT = 0.006
 
 
 class KeyedSocketExpert:
-    """Come off the lip if something left the foot there; centre above the opening, lower until the foot rests, press, slide to the open side while pressing."""
+    """Centre above the opening, lower until the foot rests, press, slide to the open side while pressing.
+
+    If something left the foot on the lip, it comes off that first.
+    """
 
     def __init__(self, env: gym.Env) -> None:
         self._env: KeyedSocketEnv = env.unwrapped  # type: ignore[assignment]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,9 +11,12 @@ import torch
 import tyro
 
 from robot_fb.cli import common
+from robot_fb.config import to_mapping
 from robot_fb.errors import ConfigError
 from robot_fb.fleet.rounds import Rounds, RoundsConfig
-from robot_fb.training.checkpoint import read_spec
+from robot_fb.runtime.monitor import load_monitor
+from robot_fb.training.checkpoint import load_policy, read_spec
+from robot_fb.training.run_folder import RunFolder
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,8 +24,8 @@ class FleetArgs(RoundsConfig):
     """Let simulated robots work, ask for help and be helped; learn from it; roll the better policy out; again.
 
     The operator is simulated: one attention for all robots, a while to react, a hand that is late and trembles. A
-    round's policy is deployed only if it is better on the gate's episodes than the one before. Stopped with Ctrl-C,
-    the same command goes on with the round that was not finished.
+    round's policy is deployed only if it is better on the gate's episodes than the one before. Stopped with Ctrl-C, the
+    same command with --resume begins the round that was not finished again.
 
     Example: robot-fb fleet --robots 8 --policy runs/base --monitor runs/monitor --data demos --out runs/fleet
 
@@ -31,7 +35,8 @@ class FleetArgs(RoundsConfig):
         task: the policy's own if not given.
         operator: who helps.
         data: stores of demonstrations that the policy has learned from.
-        out: folder of the rounds.
+        out: folder of the rounds; must not exist yet, unless --resume.
+        resume: go on with the rounds in --out.
         json: print one JSON document to stdout.
     """
 
@@ -41,6 +46,7 @@ class FleetArgs(RoundsConfig):
     operator: Literal["simulated"] = "simulated"
     data: tuple[Path, ...] = ()
     out: Path = tyro.MISSING
+    resume: bool = False
     json: bool = False
 
 
@@ -50,9 +56,16 @@ def main(argv: list[str]) -> int:
     spec = read_spec(args.policy)
     if args.task and args.task != spec.task:
         raise ConfigError("the policy is for another task", expected=args.task, found=spec.task)
-    for name in ("robots", "rounds", "episodes", "gate_episodes"):
-        if getattr(args, name) < 1:
-            raise ConfigError(f"--{name.replace('_', '-')}", expected="at least 1", found=getattr(args, name))
+    for path in args.data:
+        if not path.exists():
+            raise ConfigError(f"there is no episode store at {path}", do="record one: robot-fb record --out STORE")
+    if args.monitor is not None:
+        load_monitor(args.monitor, load_policy(args.policy), args.policy)
+    settings = {key: value for key, value in to_mapping(args).items() if key not in ("resume", "json")}
+    if args.resume:
+        RunFolder.resume(args.out, settings, ("out", "rounds"))
+    else:
+        RunFolder.create(args.out, settings)
     torch.set_num_threads(1)
     with common.progress() as bar:
         shown: dict[str, Any] = {}
@@ -62,7 +75,12 @@ def main(argv: list[str]) -> int:
                 shown[what] = bar.add_task(what, total=total)
             bar.update(shown[what], completed=done)
 
-        rows = Rounds(args, args.out, args.policy, args.monitor, args.data, tell).run()
+        try:
+            rows = Rounds(args, args.out, args.policy, args.monitor, args.data, tell).run()
+        except KeyboardInterrupt:
+            bar.stop()
+            print("stopped; go on with the same command and --resume", file=sys.stderr)
+            raise
     if args.json:
         common.emit({"run": str(args.out), "task": spec.task, "operator": "simulated", "rounds": rows})
     else:

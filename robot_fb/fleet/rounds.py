@@ -3,7 +3,7 @@ monitor that was fitted anew are what the next round runs.
 
     OUT/round-1/episodes   what the robots did        OUT/round-1/policy   what was learned from it
     OUT/round-1/gate       trials of that policy      OUT/round-1/monitor  fitted to those
-    OUT/rounds.jsonl       a line for each round; the same command goes on after the last one
+    OUT/rounds.jsonl       a line for each round; what is there is not run again
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from robot_fb import registry
 from robot_fb.algorithms.intervention.gate import Gate
 from robot_fb.algorithms.intervention.learn import InterventionConfig, prepare
+from robot_fb.config import check_range
 from robot_fb.episodes.cache import load_arrays
 from robot_fb.episodes.store import Store
 from robot_fb.fleet.collect import Lasted, Watch, collect, fitted
@@ -51,7 +52,7 @@ class RoundsConfig:
     robots: int = 4
     rounds: int = 3
     episodes: int = 60
-    order: str = "priority"
+    order: Literal["priority", "fifo"] = "priority"
     detector: str = "fused"
     alpha: float = 0.1
     gate_episodes: int = 100
@@ -59,6 +60,13 @@ class RoundsConfig:
     skill: Skill = field(default_factory=Skill)
     workers: int = 2
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuses values that cannot work."""
+        check_range(self, ("robots", "rounds", "episodes", "gate_episodes"), 1)
+        check_range(self, ("workers", "seed"))
+        check_range(self, ("alpha",), high=1, open_low=True)
+        registry.load("detectors", self.detector)
 
 
 class Rounds:

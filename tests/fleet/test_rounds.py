@@ -5,39 +5,15 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
-import torch
 
-from robot_fb.algorithms import bc
 from robot_fb.algorithms.intervention.learn import InterventionConfig
+from robot_fb.cli import main as command
 from robot_fb.episodes.cache import load_arrays
 from robot_fb.episodes.store import Store
-from robot_fb.episodes.writer import WriterConfig
 from robot_fb.fleet.collect import collect
 from robot_fb.fleet.rounds import ROUNDS, Rounds, RoundsConfig
-from robot_fb.runtime.episodes import Job, run_episodes
-from robot_fb.training.checkpoint import save_policy
 from robot_fb.types import SOURCES
-
-TASK = "pick_place"
-
-
-@pytest.fixture(scope="module")
-def beginner(tmp_path_factory):
-    """(policy that knows next to nothing, the demonstrations that it saw)."""
-    from policies.chunk_mlp import ChunkMlpPolicy
-
-    torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("beginner")
-    Store(folder / "demos", create=True, writer=WriterConfig(wait=True))
-    run_episodes(Job(TASK, log=folder / "demos"), [1, 2], 0)
-    config = bc.BcConfig(policy="chunk_mlp", steps=20, batch=16, streams=("tcp/pose",), obs_horizon=1)
-    trainer, source = bc.prepare(load_arrays(folder / "demos"), config, ChunkMlpPolicy.config_class(width=16))
-    for _ in range(config.steps):
-        trainer.step(source.sample(np.random.default_rng(0), 16))
-    save_policy(folder / "policy", trainer.policy())
-    return folder / "policy", folder / "demos"
 
 
 class Impatient:
@@ -84,3 +60,21 @@ def test_rounds_go_on_where_they_were_and_deploy_only_what_is_better(beginner, t
     file = tmp_path / "out" / ROUNDS
     file.write_text("\n".join(json.dumps(row) for row in first[:2]) + "\n")  # the last round was not finished
     assert Rounds(config, tmp_path / "out", policy, None, (demos,)).run() == first
+
+
+def test_the_command_starts_refuses_and_goes_on(beginner, tmp_path, capsys):
+    words = ["fleet", "--policy", str(beginner[0]), "--data", str(beginner[1]), "--out", str(tmp_path / "out")]
+    words += ["--robots=2", "--episodes=2", "--gate-episodes=2", "--workers=0", "--learn.steps=2", "--learn.batch=4"]
+    assert command.main([*words, "--rounds=1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["round"] for row in document["rounds"]] == [0, 1]
+    for more, hint in [
+        ([], "add --resume"), (["--resume", "--robots=3"], "another robots"), (["--gate-episodes=0"], "gate_episodes"),
+        (["--detector=fusd"], "did you mean 'fused'"), (["--data", str(tmp_path / "none")], "no episode store"),
+        (["--monitor", str(tmp_path)], str(tmp_path)), (["--task=keyed_socket"], "another task"),
+    ]:
+        assert command.main([*words, *more]) == 2
+        error = capsys.readouterr().err
+        assert hint in error and len(error.strip().splitlines()) == 1
+    assert command.main([*words, "--rounds=2", "--resume"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5  # two lines of head, the policy as it came, two rounds
