@@ -16,6 +16,7 @@ BENCHES = {
     "residual": ("robot_fb.benchmarks.residual", "the correction by touch: its ablations, false touch, faults, peers"),
     "failure": ("robot_fb.benchmarks.failure", "failure detectors on the same rollouts: accuracy, earliness, delay"),
     "handover": ("robot_fb.benchmarks.handover", "takeovers and hand-backs over a slow link: jumps, snap-backs"),
+    "fleet": ("robot_fb.benchmarks.fleet", "one operator and robots that ask, against one who watches a robot"),
     "pick_place": ("robot_fb.benchmarks.bases", "a diffusion policy from 200 and from 20 demonstrations"),
 }
 

@@ -31,7 +31,7 @@ class FleetArgs(RoundsConfig):
 
     Attributes:
         policy: run folder to begin with.
-        monitor: fitted for that policy: robot-fb monitor fit. Without one no robot asks in the first round.
+        monitor: fitted for that policy, by robot-fb monitor fit; without one, one is fitted to its trials.
         task: the policy's own if not given.
         operator: who helps.
         data: stores of demonstrations that the policy has learned from.

@@ -30,6 +30,9 @@ from robot_fb.training.fit import fit
 
 ROUNDS = "rounds.jsonl"
 
+FEWEST = 4
+"""Successes without which no monitor is fitted."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RoundsConfig:
@@ -76,17 +79,18 @@ class Rounds:
         config: settings.
         out: the folder; what is there already is gone on with.
         policy: run folder to begin with.
-        monitor: fitted for that policy, or None: the robots ask nobody in the first round.
+        monitor: fitted for that policy; None: one is fitted to its trials.
         data: stores that the policy has learned from before.
         tell: called with what is being done, and how many of how many are done.
+        watch: makes the monitors of all rounds, in place of those that are fitted.
     """
 
     def __init__(
         self, config: RoundsConfig, out: Path, policy: Path, monitor: Path | None, data: tuple[Path, ...],
-        tell: Callable[[str, int, int], None] = lambda what, done, total: None,
+        tell: Callable[[str, int, int], None] = lambda what, done, total: None, watch: Watch | None = None,
     ) -> None:
         self._config, self._out, self._data, self._tell = config, out, data, tell
-        self._policy, self._monitor = policy, monitor
+        self._policy, self._monitor, self._given = policy, monitor, watch
         self.task: str = load_policy(policy).spec.task
         self._gate = Gate(self.task, config.gate_episodes, config.seed, config.workers)
 
@@ -106,26 +110,31 @@ class Rounds:
         return rows
 
     def _round(self, number: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        deployed = [row["round"] for row in rows if row["deployed"] and row["round"]]
-        policy = self._policy if not deployed else self._folder(deployed[-1]) / "policy"
-        if number == 0:
-            return {"round": 0, "deployed": True, **self._try(policy, self._folder(0) / "gate", 0)}
-        monitor = self._monitor if not deployed else self._folder(deployed[-1]) / "monitor"
         folder = self._folder(number)
         shutil.rmtree(folder, ignore_errors=True)  # a round that was not finished is begun again
+        if number == 0:
+            tried = self._try(self._policy, folder / "gate", 0)
+            fits = self._monitor is None
+            alpha = self._fit(folder, self._policy, tried["gate"]["successes"]) if fits else None
+            return {"round": 0, "deployed": True, **tried, "alpha": alpha}
+        before = next(row for row in reversed(rows) if row["deployed"])
+        now = self._folder(before["round"])
+        policy = now / "policy" if before["round"] else self._policy
+        monitor = now / "monitor" if before["alpha"] is not None else None
+        if not before["round"] and self._monitor is not None:
+            monitor = self._monitor
         work = self._work(number, policy, monitor, folder / "episodes")
         decisions = self._learn(number, policy, folder)
-        before = next(row for row in reversed(rows) if row["deployed"])["gate"]["successes"]
         tried = self._try(folder / "policy", folder / "gate", number)
-        better = tried["gate"]["successes"] > before
-        alpha = self._watch(folder, tried["gate"]["successes"]) if better else None
+        better = tried["gate"]["successes"] > before["gate"]["successes"]
+        alpha = self._fit(folder, folder / "policy", tried["gate"]["successes"]) if better else None
         return {"round": number, "deployed": better, **tried, "alpha": alpha, "work": work, "decisions": decisions}
 
     def _work(self, number: int, policy: Path, monitor: Path | None, store: Path) -> dict[str, Any]:
         config, ended = self._config, 0
         first = (number - 1) * config.episodes
         seeds = [TRAINING.seed(config.seed, first + i) for i in range(config.episodes)]
-        watch: Watch | None = None if monitor is None else fitted(monitor, policy)
+        watch = self._given or (None if monitor is None else fitted(monitor, policy))
 
         def done(episode: Lasted) -> None:
             nonlocal ended
@@ -149,7 +158,6 @@ class Rounds:
 
     def _try(self, policy: Path, log: Path, number: int) -> dict[str, Any]:
         """The gate's episodes; they are logged, for the monitor."""
-        shutil.rmtree(log, ignore_errors=True)
         ended = 0
 
         def done(_: object) -> None:
@@ -160,18 +168,21 @@ class Rounds:
         found = self._gate.try_out(policy, log, done).to_json()
         return {"gate": {key: found[key] for key in ("episodes", "successes", "success_rate", "ci95")}}
 
-    def _watch(self, folder: Path, successes: int) -> float:
-        """A monitor for the policy of a round, from the gate's episodes.
+    def _fit(self, folder: Path, path: Path, successes: int) -> float | None:
+        """A monitor for the policy at `path`, from the gate's episodes.
 
         Returns:
-            Its alpha: the declared one, or where there are too few successes for that, the least that they allow.
+            Its alpha: the declared one, or where there are too few successes for that, the least that they allow; None
+            where there are too few for any, and then the robots ask nobody.
         """
-        config, policy, store = self._config, load_policy(folder / "policy"), Store(folder / "gate")
+        if self._given is not None or successes < FEWEST:
+            return None
+        config, policy, store = self._config, load_policy(path), Store(folder / "gate")
         alpha = max(config.alpha, 1 / (successes // 4 + 1))  # what `failure.band.needed` asks for
         plans = registry.load("detectors", config.detector)().plans
         traces = read_own(store, policy, store.query(), plans)
         monitor, _ = fit_monitor(policy, traces, config.detector, alpha, config.seed)
-        save_monitor(folder / "monitor", monitor, policy_folder(folder / "policy"), {"alpha": alpha})
+        save_monitor(folder / "monitor", monitor, policy_folder(path), {"alpha": alpha})
         return alpha
 
     def _folder(self, number: int) -> Path:
