@@ -33,6 +33,23 @@ Watch = Callable[[Policy, Robot], FailureDetector]
 """Makes the monitor of one robot."""
 
 
+Do = Callable[[Callable[[Hub, float], Any]], Any]
+"""Calls a function of (hub, now) while nobody else touches the hub."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A person's place beside the fleet, which then runs in real time.
+
+    Attributes:
+        attach: called with the way to the hub when a round begins, and with None when it is over.
+        simulated: whether the simulated operator is to work now.
+    """
+
+    attach: Callable[[Do | None], None]
+    simulated: Callable[[], bool]
+
+
 @dataclass(frozen=True)
 class Lasted:
     """One episode of a fleet.
@@ -85,7 +102,7 @@ class Collected:
 def collect(
     policy: Path, store: Path, seeds: list[int], *, robots: int = 4, watch: Watch | None = None,
     skill: Skill | None = None, order: str = "priority", seed: int = 0,
-    done: Callable[[Lasted], None] = lambda episode: None,
+    done: Callable[[Lasted], None] = lambda episode: None, desk: Desk | None = None,
 ) -> Collected:
     """Runs and logs one episode for each seed; whichever robot is free takes the next one.
 
@@ -99,6 +116,7 @@ def collect(
         order: of the queue.
         seed: of the operator.
         done: called after each episode.
+        desk: where a person may work, in place of the simulated operator.
 
     Raises:
         ConfigError: no robots, or a task without an expert, whom the simulated operator imitates.
@@ -106,7 +124,7 @@ def collect(
     """
     if robots < 1:
         raise ConfigError("a fleet needs robots", found=robots)
-    made = _Fleet(policy, store, skill or Skill(), order, seed, watch, iter(seeds), done)
+    made = _Fleet(policy, store, skill or Skill(), order, seed, watch, iter(seeds), done, desk)
     return made.run(robots)
 
 
@@ -118,7 +136,7 @@ def fitted(folder: Path, path: Path) -> Watch:
 class _Fleet:
     def __init__(
         self, policy: Path, store: Path, skill: Skill, order: str, seed: int, watch: Watch | None,
-        seeds: Iterator[int], done: Callable[[Lasted], None],
+        seeds: Iterator[int], done: Callable[[Lasted], None], desk: Desk | None,
     ) -> None:
         self._path, self._skill, self._seed, self._watch = policy, skill, seed, watch
         self._digest = policy_digest(policy)
@@ -129,11 +147,24 @@ class _Fleet:
         self._found: list[Lasted] = []
         self._operator = SimulatedOperator(skill, seed)
         self._hub = Hub(order)
-        self._clock = SimulatedFleet(self._hub, self._dt, self._operator.tick)
+        self._desk = desk
+        self._clock = SimulatedFleet(self._hub, self._dt, self._operate, paced=desk is not None)
 
     def run(self, robots: int) -> Collected:
-        self._clock.run({f"robot-{i + 1}": self._robot(i) for i in range(robots)})
+        if self._desk is not None:
+            self._desk.attach(self._clock.do)
+        try:
+            self._clock.run({f"robot-{i + 1}": self._robot(i) for i in range(robots)})
+        finally:
+            if self._desk is not None:
+                self._desk.attach(None)
         return Collected(tuple(self._found), tuple(self._hub.waits), self._operator.attention.worked_s)
+
+    def _operate(self, hub: Hub, now: float) -> None:
+        if self._desk is None or self._desk.simulated():
+            self._operator.tick(hub, now)
+        else:
+            self._operator.rest(hub)
 
     def _robot(self, index: int) -> Callable[[DirectPort, Callable[[], None]], None]:
         name = f"robot-{index + 1}"

@@ -95,7 +95,8 @@ class Reporter:
         self.force, touch = force_of(step.obs), touch_of(step.obs)
         risk = min(max(step.scores.values(), default=0.0), 1e6)
         port.send(Status(
-            stamp, state, risk, self.force, touch, self.episodes, step.success, control.reason, port.refused
+            stamp, state, risk, self.force, touch, self.episodes, step.success, control.reason, port.refused,
+            tuple(map(float, step.executed)),
         ))
         for name in [name for name in step.obs if port.watched and name.startswith("camera/")]:
             sound, data = cv2.imencode(

@@ -46,3 +46,8 @@ class SimulatedOperator:
                 attention.turn_away()
         elif hub.leases.holder(robot) is not None or not attention.reaching:
             attention.turn_away()
+
+    def rest(self, hub: Hub) -> None:
+        """Lets go of everything: somebody else works."""
+        hub.leave(self.name)
+        self.attention.turn_away()

@@ -62,6 +62,7 @@ class Status(Message):
         success: whether the task is done.
         reason: why it last alarmed.
         refused: why the operator's last command was refused; empty where it was not.
+        action: that the robot was sent; a hand that takes over begins with its grip.
     """
 
     stamp: float
@@ -73,6 +74,7 @@ class Status(Message):
     success: bool
     reason: str
     refused: str
+    action: tuple[float, ...]
 
 
 @dataclass(frozen=True)

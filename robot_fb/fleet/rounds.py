@@ -21,7 +21,7 @@ from robot_fb.algorithms.intervention.learn import InterventionConfig, prepare
 from robot_fb.config import check_range
 from robot_fb.episodes.cache import load_arrays
 from robot_fb.episodes.store import Store
-from robot_fb.fleet.collect import Lasted, Watch, collect, fitted
+from robot_fb.fleet.collect import Desk, Lasted, Watch, collect, fitted
 from robot_fb.runtime.monitor import fit_monitor, read_own, save_monitor
 from robot_fb.runtime.seeds import TRAINING
 from robot_fb.teachers.operator import Skill
@@ -83,14 +83,16 @@ class Rounds:
         data: stores that the policy has learned from before.
         tell: called with what is being done, and how many of how many are done.
         watch: makes the monitors of all rounds, in place of those that are fitted.
+        desk: where a person may work.
     """
 
     def __init__(
         self, config: RoundsConfig, out: Path, policy: Path, monitor: Path | None, data: tuple[Path, ...],
         tell: Callable[[str, int, int], None] = lambda what, done, total: None, watch: Watch | None = None,
+        desk: Desk | None = None,
     ) -> None:
         self._config, self._out, self._data, self._tell = config, out, data, tell
-        self._policy, self._monitor, self._given = policy, monitor, watch
+        self._policy, self._monitor, self._given, self._desk = policy, monitor, watch, desk
         self.task: str = load_policy(policy).spec.task
         self._gate = Gate(self.task, config.gate_episodes, config.seed, config.workers)
 
@@ -143,7 +145,7 @@ class Rounds:
 
         return collect(
             policy, store, seeds, robots=config.robots, watch=watch, skill=config.skill, order=config.order,
-            seed=config.seed + number, done=done,
+            seed=config.seed + number, done=done, desk=self._desk,
         ).to_json()
 
     def _learn(self, number: int, policy: Path, folder: Path) -> dict[str, int]:

@@ -8,7 +8,9 @@ the messages of that decision are delivered. So a seed fixes everything, the wai
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from robot_fb.fleet.hub import Hub
 from robot_fb.fleet.protocol import Guide, Mark, Message, Said, Steer, Watch, Work
 from robot_fb.runtime.handshake import Event, State
 from robot_fb.runtime.teleop import Command, Deadman
+
+R = TypeVar("R")
 
 
 class DirectPort:
@@ -138,19 +142,28 @@ class SimulatedFleet:
         hub: whose clock is this one's.
         dt: of a decision [s].
         tick: called with (hub, now) after every decision: the operator.
+        paced: not faster than real time, for a person to work with.
 
     Attributes:
         now: simulated time [s].
     """
 
-    def __init__(self, hub: Hub, dt: float, tick: Callable[[Hub, float], None] = lambda hub, now: None) -> None:
+    def __init__(
+        self, hub: Hub, dt: float, tick: Callable[[Hub, float], None] = lambda hub, now: None, paced: bool = False
+    ) -> None:
         self.now = 0.0
-        self._hub, self._dt, self._tick = hub, dt, tick
+        self._hub, self._dt, self._tick, self._paced = hub, dt, tick, paced
+        self._lock, self._due = threading.Lock(), 0.0
         self._turns: dict[str, _Turn] = {}
 
     def clock(self) -> float:
         """Simulated time [s]."""
         return self.now
+
+    def do(self, what: Callable[[Hub, float], R]) -> R:
+        """Calls `what(hub, now)` between two decisions; from any thread. What comes of it is sent with the next one."""
+        with self._lock:
+            return what(self._hub, self.now)
 
     def run(self, robots: Mapping[str, Callable[[DirectPort, Callable[[], None]], None]]) -> None:
         """Runs all robots until each is done.
@@ -180,14 +193,18 @@ class SimulatedFleet:
 
     def _deliver(self, ports: Mapping[str, DirectPort]) -> None:
         """One decision's time goes by."""
-        self.now += self._dt
-        for name, port in ports.items():
-            for message in port.sent():
-                self._hub.receive(name, message, self.now)
-        self._hub.tick(self.now)
-        self._tick(self._hub, self.now)
-        for name, message in self._hub.drain():
-            ports[name].deliver(message)
+        with self._lock:
+            self.now += self._dt
+            for name, port in ports.items():
+                for message in port.sent():
+                    self._hub.receive(name, message, self.now)
+            self._hub.tick(self.now)
+            self._tick(self._hub, self.now)
+            for name, message in self._hub.drain():
+                ports[name].deliver(message)
+        if self._paced:
+            self._due = max(self._due + self._dt, time.monotonic())  # what was late is not made up for
+            time.sleep(max(self._due - time.monotonic(), 0.0))
 
 
 def _bound(work: Callable, port: DirectPort, back: Callable[[], None]) -> Callable[[], None]:

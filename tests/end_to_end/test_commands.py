@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 HELP = [
     ["tasks"], ["record"], ["train", "bc"], ["train", "residual"], ["eval"], ["report"], ["demo"], ["doctor"],
     ["bench"], ["episodes"], ["monitor", "fit"], ["fleet"], ["train", "intervention"],
+    ["console"], ["enrol"], ["member"],
 ]
 
 

@@ -28,7 +28,7 @@ HELLO = Hello("reach", 0.05, (-1.0, -1.0), (1.0, 1.0), "abc", "autonomous")
 
 
 def status(state=State.AUTONOMOUS, risk=0.0, episode=1):
-    return Status(0.0, state, risk, 0.0, 0.0, episode, False, "", "")
+    return Status(0.0, state, risk, 0.0, 0.0, episode, False, "", "", (0.0,))
 
 
 class Fleet:

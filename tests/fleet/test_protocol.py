@@ -78,6 +78,6 @@ def test_another_version_says_so():
 
 def test_nothing_unreadable_is_sent():
     with pytest.raises(ProtocolError, match=r"Status\.risk"):
-        protocol.encode(protocol.Status(0.0, "human", float("inf"), 0.0, 0.0, 1, False, "", ""))
+        protocol.encode(protocol.Status(0.0, "human", float("inf"), 0.0, 0.0, 1, False, "", "", ()))
     with pytest.raises(ProtocolError, match="too long"):
         protocol.encode(protocol.Picture("camera/wrist", 0.0, b"x" * protocol.MAX_BYTES))
