@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: install demo test test-slow check build clean
+.PHONY: install demo demo-fleet test test-slow check build clean
 
 install: $(STAMP)
 
@@ -18,6 +18,15 @@ $(STAMP): requirements.lock pyproject.toml
 
 demo: $(STAMP)
 	$(BIN)/robot-fb demo
+
+# Four robots whose policy is no good yet, a simulated operator at the console, and a place there for you.
+FLEET := runs/demo-fleet
+demo-fleet: $(STAMP)
+	test -d $(FLEET)/demos || $(BIN)/robot-fb record --task pick_place --by expert --episodes 30 --out $(FLEET)/demos
+	test -d $(FLEET)/base/policy || $(BIN)/robot-fb train bc --data $(FLEET)/demos --preset demo --steps 1500 \
+	  --out $(FLEET)/base $$(test -d $(FLEET)/base && echo --resume)
+	$(BIN)/robot-fb fleet --robots 4 --policy $(FLEET)/base --data $(FLEET)/demos --operator both \
+	  --gate-episodes 40 --out $(FLEET)/rounds $$(test -d $(FLEET)/rounds && echo --resume)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest

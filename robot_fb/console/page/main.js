@@ -125,6 +125,7 @@ function showFleet(message) {
   at("relieve").textContent = message.person === message.you
     ? "Give the place back to the simulated operator"
     : message.person ? `${message.person} works the queue` : "Take the simulated operator's place";
+  if (!seen.chosen && message.robots.length) choose(message.robots[0].name);
   cards.show(message.robots, seen.chosen);
   for (const robot of message.robots) {
     const asks = robot.state === "requested";
@@ -194,6 +195,7 @@ at("text").addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !event.target.value.trim()) return;
   link.say({ kind: "mark", robot: seen.chosen, what: "note", text: event.target.value.trim() });
   event.target.value = "";
+  event.target.blur(); // the keys are the hand's again
 });
 at("relieve").addEventListener("click", () => {
   link.say({ kind: "relieve", on: seen.fleet.person !== seen.fleet.you });
