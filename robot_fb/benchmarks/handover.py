@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 
+from robot_fb.benchmarks import cuts
 from robot_fb.benchmarks.common import FOLDER, write_result
 from robot_fb.episodes.store import Store
 from robot_fb.episodes.writer import WriterConfig
@@ -50,15 +52,18 @@ ROOM = np.array([[0.42, -0.12, 0.12], [0.58, 0.12, 0.25]])
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HandoverArgs:
-    """Take a robot over and hand it back, many times; look at what it was sent and at what was logged.
+    """Take a robot over and hand it back, many times; look at what it was sent and at what was logged. Then cut every
+    link in turn while a hand moves the robot.
 
     Attributes:
-        count: takeovers.
+        count: takeovers; 0 keeps the figures that are there.
+        cuts: of each link; 0 keeps the figures that are there.
         seed: of all draws.
         out: folder of the result.
     """
 
     count: int = 1000
+    cuts: int = 20
     seed: int = 0
     out: Path = FOLDER
 
@@ -66,13 +71,22 @@ class HandoverArgs:
 def run(argv: list[str]) -> dict[str, Any]:
     """Fills data/benchmarks/handover.json; returns the document."""
     args = tyro.cli(HandoverArgs, args=argv, prog="robot-fb bench handover")
+    known = args.out / "handover.json"
+    before = json.loads(known.read_text(encoding="utf-8"))["rows"] if known.exists() else []
+    rows = _takeovers(args) if args.count else [row for row in before if "way" in row]
+    rows += cuts.measure(args.cuts) if args.cuts else [row for row in before if "cut" in row]
+    words = f"robot-fb bench handover --count {args.count} --cuts {args.cuts} --seed {args.seed}"
+    return write_result("handover", words, rows, args.out)
+
+
+def _takeovers(args: HandoverArgs) -> list[dict[str, Any]]:
     rows = []
     for way in WAYS:
         with GymRobot(find_task(TASK).make(cameras=False)) as robot, tempfile.TemporaryDirectory() as folder:
             store = Store(Path(folder), create=True, writer=WriterConfig(wait=True))
             seeds = track(range(args.seed, args.seed + args.count), way, console=Console(stderr=True))
             rows.append({"way": way, **_summary([one(way, robot, store, seed) for seed in seeds])})
-    return write_result("handover", f"robot-fb bench handover --count {args.count} --seed {args.seed}", rows, args.out)
+    return rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,11 +272,11 @@ def _summary(cases: list[dict[str, float]]) -> dict[str, Any]:
     return {
         "takeovers": len(cases),
         "jumps": int(((column["jump_m"] > NEAR_M) | (column["jump_deg"] > NEAR_DEG)).sum()),
-        "largest_jump_mm": 1000 * column["jump_m"].max(), "largest_jump_deg": column["jump_deg"].max(),
+        "largest_jump_mm": float(1000 * column["jump_m"].max()), "largest_jump_deg": float(column["jump_deg"].max()),
         "snap_backs": int(((column["snap_m"] > NEAR_M) | (column["snap_deg"] > NEAR_DEG)).sum()),
-        "largest_snap_back_mm": 1000 * column["snap_m"].max(),
+        "largest_snap_back_mm": float(1000 * column["snap_m"].max()),
         "lost_steps": int(column["lost"].sum()),
         "one_second_corrections": int(second.sum()),
-        "human_s_of_those": [column["human_s"][second].min(), column["human_s"][second].max()],
-        "frozen_by_the_link_s": column["frozen_s"].sum(),
+        "human_s_of_those": [float(edge(column["human_s"][second], initial=1.0)) for edge in (np.min, np.max)],
+        "frozen_by_the_link_s": float(column["frozen_s"].sum()),
     }

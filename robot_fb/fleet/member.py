@@ -24,6 +24,10 @@ PRESSES_HARD_N = 40.0
 
 JPEG_QUALITY = 80
 
+PICTURES_LIFE_S = 0.05
+"""A person moves a robot no further whose cameras have shown nothing new for that long [s]: with a decision of 50 ms,
+motion ends within 100 ms of a camera's last frame."""
+
 
 @dataclass
 class Crew:
@@ -67,15 +71,19 @@ class Reporter:
     Args:
         port: to the hub.
         clock: the member's monotonic time [s].
+        pictures_age: how old the newest frame of the slowest camera is [s].
 
     Attributes:
         force: measured at the last decision [N].
         episodes: that have begun.
     """
 
-    def __init__(self, port: Port, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, port: Port, clock: Callable[[], float] = time.monotonic,
+        pictures_age: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self.force, self.episodes = 0.0, 0
-        self._port, self._clock = port, clock
+        self._port, self._clock, self._pictures_age = port, clock, pictures_age
         self._control: SharedControl | None = None
 
     def watch(self, control: SharedControl) -> None:
@@ -103,7 +111,7 @@ class Reporter:
                 ".jpg", cv2.cvtColor(step.obs[name], cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
             )
             if sound:
-                port.send(Picture(name, stamp, data.tobytes()))
+                port.send(Picture(name, stamp - self._pictures_age(), data.tobytes()))
 
     def on_end(self, success: bool, info: Mapping[str, Any]) -> None:
         """Nothing to do."""
@@ -138,6 +146,7 @@ class Member:
         human: the operator's command; the port's own by default.
         paced: in real time.
         clock: monotonic time [s].
+        pictures_age: how old the newest frame of the slowest camera is [s]; a simulation's are always new.
 
     Attributes:
         crew: may be exchanged between episodes.
@@ -157,11 +166,12 @@ class Member:
         human: Callable[[], np.ndarray | None] | None = None,
         paced: bool = True,
         clock: Callable[[], float] = time.monotonic,
+        pictures_age: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.crew, self.name = crew, name
         self._robot, self._task, self._by, self._paced = robot, task, by, paced
-        self._human = port.human if human is None else human
-        self._reporter = Reporter(port, clock)
+        self._human, self._pictures_age = port.human if human is None else human, pictures_age
+        self._reporter = Reporter(port, clock, pictures_age)
         self.control = SharedControl(robot, HubDesk(port, self._reporter))
         self._reporter.watch(self.control)
         self.recorder = Recorder(store, feedback=Marks(port))
@@ -181,8 +191,13 @@ class Member:
         return run(
             robot, self.crew.policy, self.control, self.crew.monitors,
             [self.control, self._reporter, self.recorder, *listeners], meta,
-            human=self._human, max_steps=max_steps, paced=self._paced,
+            human=self._seeing_human, max_steps=max_steps, paced=self._paced,
         )
+
+    def _seeing_human(self) -> np.ndarray | None:
+        """A person's command, while the cameras still show what it does."""
+        command = self._human()
+        return command if self._pictures_age() <= PICTURES_LIFE_S else None
 
 
 def hello(robot: Robot, task: str, digest: str, state: str) -> Hello:

@@ -12,8 +12,8 @@ import numpy as np
 from robot_fb.interfaces import Robot
 from robot_fb.runtime.poses import pose_of
 
-COMMAND_LIFE_S = 0.05
-"""A command counts for that long unless another follows [s]; with a decision of 50 ms, motion ends within 100 ms."""
+COMMAND_LIFE_S = 0.04
+"""A command counts for that long unless another follows [s]; with a decision of 50 ms, motion ends within 90 ms."""
 
 PICTURE_LIFE_S = 0.3
 """A command given on an older picture is refused [s]."""
