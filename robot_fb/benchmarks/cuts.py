@@ -187,7 +187,7 @@ class _Seeing(Wrapped):
 
     def __init__(self, robot: Robot, dark: Path) -> None:
         super().__init__(robot)
-        self.streams = {**robot.streams, CAMERA: StreamSpec((8, 8, 3), "uint8")}
+        self.streams: Mapping[str, StreamSpec] = {**robot.streams, CAMERA: StreamSpec((8, 8, 3), "uint8")}
         self._dark, self._seen = dark, time.monotonic()
 
     def reset(self, seed: int | None = None) -> Obs:

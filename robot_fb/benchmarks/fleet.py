@@ -27,7 +27,7 @@ from robot_fb.runtime.evaluate import evaluate
 
 TASKS: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "pick_place": (40, 3000, ()),
-    "keyed_socket": (20, 1500, (
+    "keyed_socket": (2, 800, (
         "camera/scene", "camera/wrist", "tcp/pose", "tcp/velocity", "gripper/width", "command/last", "wrench/wrist",
     )),
 }

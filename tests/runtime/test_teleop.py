@@ -35,7 +35,7 @@ def test_nobody_commands_at_first(deadman):
 
 def test_a_command_counts_until_it_expires(deadman, clock):
     assert deadman.give(command(clock)) == ""
-    clock.now += 0.049
+    clock.now += 0.039
     assert deadman.command() == pytest.approx([0.01, 0.0])
     clock.now += 0.002
     assert deadman.command() is None
